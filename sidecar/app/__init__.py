@@ -1,0 +1,1 @@
+"""The process: everything is wired here, once, and started and stopped in order."""

@@ -1,0 +1,8 @@
+"""`turnledger demo`."""
+
+import click
+
+
+@click.command()
+def demo() -> None:
+    """Show the main job."""

@@ -1,0 +1,20 @@
+"""The command and its subcommands, each in a module of its own."""
+
+import click
+
+from sidecar.cli.demo import demo
+from sidecar.cli.serve import serve
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="turnledger-sidecar")
+def main() -> None:
+    """The conversation session ledger for AI-agent engines.
+
+    An engine records each completed turn here, and gets the earlier turns of the same conversation back as a block for
+    its prompt. `turnledger demo` shows it in a few seconds; `turnledger serve` runs it beside an engine.
+    """
+
+
+main.add_command(serve)
+main.add_command(demo)

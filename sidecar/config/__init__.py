@@ -1,0 +1,1 @@
+"""The sidecar's settings: one YAML file, checked whole."""

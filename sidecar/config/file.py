@@ -1,0 +1,70 @@
+"""Reading the settings file."""
+
+import difflib
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from sidecar.config.settings import ConversationSession, Limits, Settings, Sidecar
+from sidecar.domain.errors import Code, LedgerError
+
+_KNOWN = {
+    "$.turn_engine.conversation_session": ConversationSession,
+    "$.sidecar": Sidecar,
+    "$.sidecar.limits": Limits,
+}
+
+
+def read_settings(path: Path | None) -> Settings:
+    """The settings of a file, or the defaults where none is named.
+
+    Raises `LedgerError` CONFIG_INVALID, whose message names the place and what would be right there.
+    """
+    if path is None:
+        return Settings()
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise _invalid(f"{path} cannot be read: {reason}") from error
+    return parse_settings(text)
+
+
+def parse_settings(text: str) -> Settings:
+    """The settings of a file's text. Raises `LedgerError` CONFIG_INVALID."""
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise _invalid(f"the settings are no YAML: {_where(error)}") from error
+    try:
+        return msgspec.convert({} if data is None else data, Settings)
+    except msgspec.ValidationError as error:
+        raise _invalid(_with_hint(str(error))) from error
+
+
+def _invalid(message: str) -> LedgerError:
+    return LedgerError(Code.CONFIG_INVALID, message)
+
+
+def _where(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    return "it cannot be parsed" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}"
+
+
+def _with_hint(message: str) -> str:
+    """Name the nearest key that exists, or all of them, where one is unknown."""
+    found = re.fullmatch(r"Object contains unknown field `(.*)`(?: - at `(.*)`)?", message)
+    if found is None:
+        return message
+    known = _fields(found[2] or "$")
+    near = difflib.get_close_matches(found[1], known, 1)
+    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+    return f"unknown key {found[1]} at {found[2] or '$'}; {hint}"
+
+
+def _fields(place: str) -> list[str]:
+    struct: Any = _KNOWN.get(place)
+    return [] if struct is None else list(struct.__struct_fields__)

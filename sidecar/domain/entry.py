@@ -1,0 +1,132 @@
+"""One turn's entry, and its text in the block."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import Final
+
+from sidecar.domain import calls
+from sidecar.domain.calls import Call
+from sidecar.domain.limits import TURN_ID_CHARACTERS
+from sidecar.domain.payload import fingerprint, named_notice
+from sidecar.domain.text import quote, size_of, word_or_quoted
+
+#: The decision of a turn that simply ended; the only one that is not shown.
+DONE: Final = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one completed turn left.
+
+    Texts are verbatim and of any length. `completed_at` is RFC 3339 UTC and for the reader alone. `delivered` says whether
+    anybody received `final_text`.
+    """
+
+    turn_id: str
+    completed_at: str
+    trigger: str
+    intent: str
+    calls: tuple[Call, ...]
+    delivered: bool
+    final_text: str
+    completed_work: str
+    blocked_on: str
+    decision: str
+
+
+class Field(StrEnum):
+    """The parts of an entry that have no bound of their own."""
+
+    TRIGGER = "trigger"
+    INTENT = "intent"
+    CALLS = "calls"
+    FINAL_TEXT = "final text"
+    COMPLETED_WORK = "completed work"
+    BLOCKED_ON = "blocked on"
+
+
+def entry_text(entry: Entry, short_id: str, named: frozenset[Field] = frozenset()) -> str:
+    """The entry in the block: its heading, then its sections, apart by one blank line, with no line break at the end.
+
+    The fields in `named` stand by size and digest instead of whole.
+    """
+    sections = [_section(label, _content(entry, field, named)) for field, label in _labelled(entry)]
+    if entry.decision != DONE:
+        sections.append(f"Turn ended: {entry.decision}")
+    return "\n\n".join([f"### {entry.completed_at} (turn {short_id})", *sections])
+
+
+def short_ids(turn_ids: Sequence[str]) -> dict[str, str]:
+    """What to show of each turn id: at least 8 characters, more where two would look alike.
+
+    Time-ordered ids share their first 8 characters for about a minute. In sorted order an id's closest relatives are its
+    neighbours, so those alone decide how much of it is needed.
+    """
+    ordered = sorted(set(turn_ids))
+    shared = [0, *(_shared_prefix(one, other) for one, other in pairwise(ordered)), 0]
+    return {
+        turn_id: word_or_quoted(turn_id[: max(TURN_ID_CHARACTERS, shared[place] + 1, shared[place + 1] + 1)])
+        for place, turn_id in enumerate(ordered)
+    }
+
+
+def largest_fields(entry: Entry) -> list[Field]:
+    """The fields that a section shows, the largest (bytes as rendered) first."""
+    present = [field for field, _ in _labelled(entry)]
+    return sorted(present, key=lambda field: size_of(_content(entry, field, frozenset())), reverse=True)
+
+
+def _labelled(entry: Entry) -> Iterator[tuple[Field, str]]:
+    """The sections to show, in order, with their labels. Empty fields have none, but for the record of an unsent reply."""
+    if entry.trigger:
+        yield Field.TRIGGER, "Triggered by:"
+    if entry.intent:
+        yield Field.INTENT, "You set out to:"
+    yield Field.CALLS, "You called:"
+    if not entry.delivered:
+        received = "this text" if entry.final_text else "anything"
+        yield Field.FINAL_TEXT, f"You did NOT reply: nobody received {received}."
+    elif entry.final_text:
+        yield Field.FINAL_TEXT, "You replied:"
+    if entry.completed_work:
+        yield Field.COMPLETED_WORK, "Reviewer, on what landed:"
+    if entry.blocked_on:
+        yield Field.BLOCKED_ON, "You ended that turn blocked:"
+
+
+def _section(label: str, content: str) -> str:
+    return f"{label}\n{content}" if content else label
+
+
+def _content(entry: Entry, field: Field, named: frozenset[Field]) -> str:
+    if field is Field.CALLS:
+        text = "\n".join(calls.lines(entry.calls))
+        return _name(text) if field in named else text or "(none)"
+    text = _raw(entry, field)
+    if not text:
+        return ""
+    return _name(text) if field in named else quote(text)
+
+
+def _raw(entry: Entry, field: Field) -> str:
+    texts = {
+        Field.TRIGGER: entry.trigger,
+        Field.INTENT: entry.intent,
+        Field.FINAL_TEXT: entry.final_text,
+        Field.COMPLETED_WORK: entry.completed_work,
+        Field.BLOCKED_ON: entry.blocked_on,
+    }
+    return texts[field]
+
+
+def _name(text: str) -> str:
+    return named_notice(*fingerprint(text))
+
+
+def _shared_prefix(one: str, other: str) -> int:
+    for place, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return place
+    return min(len(one), len(other))

@@ -1,0 +1,67 @@
+"""Stored text inside rendered text: quoted so that it cannot forge structure, and exactly recoverable.
+
+A stored text is shown as lines that each begin with `PREFIX`. A line that begins so is inert in CommonMark (it opens no
+heading, list, fence, quote or HTML), and no label or heading of ours begins so.
+"""
+
+import json
+import re
+from typing import Final
+
+PREFIX: Final = "| "
+
+#: Whatever Unicode (and `str.splitlines`) counts as the end of a line, CRLF as one.
+_LINE_BREAK: Final = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+
+#: The same but for the line feed, which nearly every text has alone.
+_RARE_LINE_BREAK: Final = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+
+#: What a JSON string may hold raw but a single line may not: line breaks beyond ASCII, DEL, and lone surrogates, which
+#: have no UTF-8 at all.
+_RAW_IN_JSON: Final = re.compile("[\x7f\x85\u2028\u2029\ud800-\udfff]")
+
+#: Controls and line breaks: a text that holds one is never shown bare.
+_UNSEEN: Final = re.compile("[\x00-\x1f\x7f\x85\u2028\u2029]")
+
+_json_string: Final = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def quote(text: str) -> str:
+    """The text with `PREFIX` at its start and after every line break in it.
+
+    Reversible: split at line breaks, drop one prefix from each piece, and the text is back, byte for byte.
+    """
+    if _RARE_LINE_BREAK.search(text) is None:
+        return PREFIX + text.replace("\n", "\n" + PREFIX)
+    return PREFIX + _LINE_BREAK.sub(lambda found: found[0] + PREFIX, text)
+
+
+def json_string(text: str) -> str:
+    """The text as a JSON string on one line: non-ASCII as it is, every line break and lone surrogate escaped."""
+    return _RAW_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", _json_string(text))
+
+
+def bare_or_quoted(text: str) -> str:
+    """The text as it is where it cannot be mistaken for the line around it, else as a JSON string.
+
+    Around it stand our arrow, our notices in parentheses and the mark "(read)": an error text that ended in "(read)" would
+    turn a write into a read that may be run again. The first character tells which of the two forms it is.
+    """
+    plain = (
+        text == text.strip()
+        and not text.startswith(('"', "("))
+        and not text.endswith(")")
+        and "→" not in text
+        and _UNSEEN.search(text) is None
+    )
+    return text if plain else json_string(text)
+
+
+def word_or_quoted(text: str) -> str:
+    """The text as it is where it is one plain word (a tool's name, an id), else as a JSON string."""
+    return text if re.fullmatch(r"[\w.:/@+-]+", text) else json_string(text)
+
+
+def size_of(text: str) -> int:
+    """Bytes of UTF-8."""
+    return len(text) if text.isascii() else len(text.encode())

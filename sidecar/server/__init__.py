@@ -1,0 +1,1 @@
+"""The wire: proto messages in and out, statuses, and the one place where a bug is caught."""

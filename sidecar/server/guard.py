@@ -1,0 +1,112 @@
+"""What stands around every RPC: room, parsing, sizes, a deadline, and the one place where a bug is caught."""
+
+import asyncio
+import logging
+import traceback
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+from turnledger.limits import MESSAGE_BYTES
+
+from sidecar.domain.errors import Code, LedgerError, Violation
+from sidecar.server.status import to_status
+
+Request = TypeVar("Request", bound=Message)
+
+if TYPE_CHECKING:  # generic in the type stubs alone
+    Context = grpc.aio.ServicerContext[bytes, bytes]
+    Handler = grpc.RpcMethodHandler[bytes, bytes]
+
+_log = logging.getLogger("turnledger.server")
+
+
+@dataclass(frozen=True, slots=True)
+class Rpc(Generic[Request]):
+    """One RPC. `deadline_s` (seconds) holds where the caller sets none."""
+
+    name: str
+    request: type[Request]
+    serve: Callable[[Request], Awaitable[Message]]
+    deadline_s: float
+
+
+class Guard:
+    """Runs RPCs, at most `concurrent_calls` at once: what comes beyond is shed with a reason and may come again."""
+
+    def __init__(self, concurrent_calls: int, refusal: LedgerError | None = None) -> None:
+        """With a `refusal` every call is answered by it."""
+        self._room = concurrent_calls
+        self._refusal = refusal
+
+    def handler(self, rpc: Rpc[Request]) -> "Handler":
+        """The RPC as a handler of raw bytes: gRPC would answer bytes that do not parse with the parser's own text."""
+
+        async def call(data: bytes, context: "Context") -> bytes:
+            try:
+                return await self._serve(rpc, data, context)
+            except LedgerError as error:
+                failure = error
+            except Exception as bug:  # noqa: BLE001  the one catch-all: its text must not reach a caller
+                failure = _masked(rpc.name, bug)
+            await _abort(context, failure)
+
+        return grpc.unary_unary_rpc_method_handler(call)
+
+    async def _serve(self, rpc: Rpc[Request], data: bytes, context: "Context") -> bytes:
+        if self._room == 0:
+            raise LedgerError(Code.OVERLOADED, "too many calls at once; retry")
+        self._room -= 1
+        try:
+            return await self._answer(rpc, data, context)
+        finally:
+            self._room += 1
+
+    async def _answer(self, rpc: Rpc[Request], data: bytes, context: "Context") -> bytes:
+        if self._refusal is not None:
+            raise LedgerError(self._refusal.code, self._refusal.message)
+        request = _parse(rpc, data)
+        deadline = rpc.deadline_s if context.time_remaining() is None else None
+        try:
+            async with asyncio.timeout(deadline) as timer:
+                answer = await rpc.serve(request)
+        except TimeoutError as error:
+            if not timer.expired():
+                raise
+            raise LedgerError(Code.DEADLINE, f"{rpc.name} took longer than {rpc.deadline_s} s") from error
+        return _within_limit(answer.SerializeToString(), "the answer")
+
+
+def _parse(rpc: Rpc[Request], data: bytes) -> Request:
+    _within_limit(data, "the request")
+    request = rpc.request()
+    try:
+        request.ParseFromString(data)
+    except DecodeError as error:
+        name = request.DESCRIPTOR.full_name
+        raise LedgerError(
+            Code.INVALID, f"the request's bytes are no {name}", [Violation("request", f"must be a {name}")]
+        ) from error
+    return request
+
+
+def _within_limit(data: bytes, what: str) -> bytes:
+    if len(data) > MESSAGE_BYTES:
+        raise LedgerError(Code.TOO_LARGE, f"{what} has {len(data)} bytes, and a message has at most {MESSAGE_BYTES}")
+    return data
+
+
+def _masked(name: str, bug: Exception) -> LedgerError:
+    """A fixed message with an id. The log has that id and where it happened, never the exception's text: it may quote a turn."""
+    trace_id = uuid.uuid4().hex
+    places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(bug.__traceback__)]
+    _log.error("bug in %s: %s, trace id %s, at %s", name, type(bug).__name__, trace_id, " < ".join(reversed(places)))
+    return LedgerError(Code.INTERNAL, f"internal error, trace id {trace_id}; please report it")
+
+
+async def _abort(context: "Context", error: LedgerError) -> NoReturn:
+    status = to_status(error)
+    await context.abort(status.code, status.details, status.trailing_metadata)

@@ -1,0 +1,67 @@
+"""Render: the block of a conversation, and one round's user message."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from turnledger.compose import Parts, approximate_tokens, compose
+from turnledger.limits import MESSAGE_BYTES
+
+from sidecar.config.settings import ConversationSession
+from sidecar.domain.block import History, HistoryState, build
+from sidecar.domain.eligibility import TurnKey
+from sidecar.domain.prompt import Phase, PromptSize, Round
+from sidecar.domain.text import size_of
+from sidecar.store.history import Reading
+from sidecar.store.store import Store
+
+#: What a block may have at most, so that the answer that carries it stays a message that a client takes.
+_SENDABLE_BYTES = MESSAGE_BYTES - 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStart:
+    """What a turn begins with. `recorded` says whether that very turn is in the ledger already."""
+
+    history: History
+    recorded: bool
+
+
+class Render:
+    """The service behind `turnledger.v1.Render`."""
+
+    def __init__(
+        self, store: Store, settings: Callable[[], ConversationSession], report: Callable[[Round, PromptSize], None]
+    ) -> None:
+        """`settings` is asked at each call, since the switch is live; `report` gets the sizes of each round."""
+        self._store = store
+        self._settings = settings
+        self._report = report
+
+    async def history(self, key: TurnKey, hard_limit: int | None) -> TurnStart:
+        """The conversation's block, within `hard_limit` bytes if one is given. Raises `LedgerError`."""
+        settings = self._settings()
+        if not settings.enabled:
+            return TurnStart(History(HistoryState.DISABLED), recorded=False)
+        limit = min(hard_limit or _SENDABLE_BYTES, _SENDABLE_BYTES)
+
+        def finish(reading: Reading) -> TurnStart:
+            return TurnStart(build(reading.kept, limit), reading.recorded)
+
+        return await self._store.history(key, settings.max_entries, finish)
+
+    def user_message(self, this: Round, parts: Parts) -> tuple[str, PromptSize]:
+        """The round's message and its sizes. Only the executor's rounds get the block, whatever `parts` holds."""
+        if this.phase is not Phase.EXECUTE:
+            parts = Parts(parts.context, "", parts.task, parts.prior_work)
+        text = compose(parts)
+        user_bytes = size_of(text)
+        size = PromptSize(
+            user_bytes=user_bytes,
+            history_bytes=size_of(parts.history),
+            task_bytes=size_of(parts.task),
+            context_bytes=size_of(parts.context),
+            prior_work_bytes=size_of(parts.prior_work),
+            approximate_tokens=approximate_tokens(user_bytes),
+        )
+        self._report(this, size)
+        return text, size

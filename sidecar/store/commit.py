@@ -1,0 +1,41 @@
+"""Group commit: the jobs of one batch share one transaction, and so one sync of the disk."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import apsw
+
+from sidecar.store.errors import translated
+from sidecar.store.worker import Job, Outcome, attempt
+
+
+def commit_together(db: apsw.Connection, jobs: Sequence[Job]) -> list[Outcome[Any]]:
+    """Run the jobs in one transaction; each has its answer only once that is on disk.
+
+    Where the shared transaction fails, nothing of it is kept and each job gets a transaction of its own: one bad job fails
+    alone. (Savepoints would do the same, and cost every healthy batch.)
+    """
+    together = attempt(lambda: _commit(db, jobs))
+    if together.error is None:
+        return [Outcome(value=value) for value in together.value or ()]
+    if len(jobs) == 1:
+        return [Outcome(error=together.error)]
+    return [outcome for job in jobs for outcome in commit_together(db, [job])]
+
+
+def _commit(db: apsw.Connection, jobs: Sequence[Job]) -> list[Any]:
+    with translated(), _transaction(db):
+        return [job(db) for job in jobs]
+
+
+@contextmanager
+def _transaction(db: apsw.Connection) -> Iterator[None]:
+    """Immediate: a transaction that reads first and then finds another writer would fail, whatever the timeout."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")

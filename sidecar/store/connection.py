@@ -1,0 +1,84 @@
+"""Opening the store: each setting is one function, so that its reason has a place."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+#: How long a statement waits for a lock that another program holds on the file, in milliseconds. Our own threads never
+#: wait for each other: there is one writer, and WAL readers take no lock that it needs.
+BUSY_TIMEOUT_MS: Final = 2_000
+
+#: "TLDG": marks the file as ours, so that another program's database is never written to.
+APPLICATION_ID: Final = 0x544C4447
+
+_CACHE_KIB: Final = 8 * 1024
+
+
+def open_writer(path: Path, vfs: str | None = None) -> apsw.Connection:
+    """The connection that writes. Creates the file, readable by its owner alone. Raises `apsw.Error`."""
+    _create_private(path)
+    db = apsw.Connection(str(path), vfs=vfs)
+    try:
+        _wait_for_foreign_locks(db)
+        _give_space_back_in_steps(db)
+        _log_ahead(db)
+        _sync_each_commit(db)
+        _erase_what_is_deleted(db)
+        _bound_the_cache(db)
+    except apsw.Error:
+        db.close()
+        raise
+    return db
+
+
+def open_reader(path: Path, vfs: str | None = None) -> apsw.Connection:
+    """A connection that only reads, of a store that a writer has opened. Raises `apsw.Error`."""
+    db = apsw.Connection(str(path), vfs=vfs, flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        _wait_for_foreign_locks(db)
+        _bound_the_cache(db)
+        db.pragma("query_only", True)
+    except apsw.Error:
+        db.close()
+        raise
+    return db
+
+
+def _create_private(path: Path) -> None:
+    """SQLite gives its log and index files the mode of the database file.
+
+    Only where there is no file yet: to open and close a live one would drop the locks that SQLite holds on it.
+    """
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+
+
+def _wait_for_foreign_locks(db: apsw.Connection) -> None:
+    db.set_busy_timeout(BUSY_TIMEOUT_MS)
+
+
+def _give_space_back_in_steps(db: apsw.Connection) -> None:
+    """Only takes effect before the first table is made."""
+    db.pragma("auto_vacuum", "incremental")
+
+
+def _log_ahead(db: apsw.Connection) -> None:
+    """Readers go on while the writer commits."""
+    if db.pragma("journal_mode", "wal") != "wal":
+        raise apsw.CantOpenError("the file system of the store cannot hold a write-ahead log")
+
+
+def _sync_each_commit(db: apsw.Connection) -> None:
+    """An acknowledged turn survives a power loss."""
+    db.pragma("synchronous", "full")
+
+
+def _erase_what_is_deleted(db: apsw.Connection) -> None:
+    """Forgotten and trimmed text leaves no copy on free pages. `fast` would leave the overflow pages of long entries."""
+    db.pragma("secure_delete", True)
+
+
+def _bound_the_cache(db: apsw.Connection) -> None:
+    db.pragma("cache_size", -_CACHE_KIB)

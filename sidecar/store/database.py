@@ -1,0 +1,138 @@
+"""The open store: its two connections, and what each thread does with its own. Blocking; `Store` keeps it off the loop."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import apsw
+
+from sidecar.domain.errors import Code, LedgerError
+from sidecar.store.commit import commit_together
+from sidecar.store.connection import BUSY_TIMEOUT_MS, open_reader, open_writer
+from sidecar.store.errors import translated
+from sidecar.store.migrate import migrate, shipped
+from sidecar.store.reserve import Reserve
+from sidecar.store.worker import Job, Outcome, attempt
+
+T = TypeVar("T")
+
+#: How long a checkpoint waits for readers, in milliseconds. Appends wait behind it, and ours read for less than that.
+_CHECKPOINT_WAIT_MS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """A job that runs outside the shared transaction, because it makes its own or must not be in any."""
+
+    job: Callable[[], Any]
+
+    def __call__(self, db: apsw.Connection) -> Any:
+        return self.job()
+
+
+class Database:
+    """One writing and one reading connection to a migrated store."""
+
+    def __init__(self, path: Path, *, now: int, vfs: str | None = None) -> None:
+        """Open, migrate, and let go of what an earlier life left in the log. Raises `LedgerError`."""
+        self._path = path
+        self._reserve = Reserve(path.with_name(path.name + ".reserve"))
+        with translated():
+            self._writer = open_writer(path, vfs)
+            try:
+                migrate(self._writer, shipped(), now)
+                self._reader = open_reader(path, vfs)
+            except (apsw.Error, LedgerError):
+                self._writer.close()
+                raise
+        self._file = _identity(path)
+        self._reserve.hold()
+
+    def write_batch(self, jobs: Sequence[Job]) -> Sequence[Outcome[Any]]:
+        """Run the jobs in order, those that may share one commit in one commit."""
+        refusal = attempt(self._require_file)
+        if refusal.error:
+            return [refusal for _ in jobs]
+        outcomes: list[Outcome[Any]] = []
+        for alone, group in groupby(jobs, key=lambda job: isinstance(job, Alone)):
+            together = list(group)
+            outcomes += map(self._run_alone, together) if alone else commit_together(self._writer, together)
+        return outcomes
+
+    def read_batch(self, jobs: Sequence[Job]) -> Sequence[Outcome[Any]]:
+        """Run the jobs one after another, each in its own snapshot."""
+        return [attempt(partial(self._read, job)) for job in jobs]
+
+    def erase(self, delete_some: Callable[[apsw.Connection], int]) -> int:
+        """Run one transaction of deletes on the writer's thread, on a full disk with the reserve's space. Answers how many."""
+        deleted: int = self._freeing(partial(_commit_alone, self._writer, delete_some))
+        return deleted
+
+    def truncate_log(self) -> bool:
+        """Move the write-ahead log into the file and empty it, so that nothing deleted is left there. False: a reader holds it."""
+        return self._freeing(partial(_truncate_log, self._writer))
+
+    def close(self) -> None:
+        """Close both connections; the last one moves the log into the file."""
+        self._reader.close()
+        self._writer.close()
+
+    def _run_alone(self, job: Job) -> Outcome[Any]:
+        return attempt(partial(job, self._writer))
+
+    def _read(self, job: Job) -> Any:
+        self._require_file()
+        with translated():
+            return job(self._reader)
+
+    def _freeing(self, job: Callable[[], T]) -> T:
+        """Run what frees space; where the disk is full, once more with the reserve given up for as long as it takes."""
+        try:
+            return job()
+        except LedgerError as error:
+            if error.code is not Code.STORE_FULL:
+                raise
+        self._reserve.give_up()
+        try:
+            return job()
+        finally:
+            self._reserve.hold()
+
+    def _require_file(self) -> None:
+        """A store whose file was deleted or replaced would take writes that nobody ever sees again."""
+        if _identity(self._path) != self._file:
+            raise LedgerError(
+                Code.STORE_UNAVAILABLE, "the store's file is gone or was replaced under the running sidecar; restart it"
+            )
+
+
+def _commit_alone(db: apsw.Connection, job: Job) -> Any:
+    [outcome] = commit_together(db, [job])
+    if outcome.error:
+        raise outcome.error
+    return outcome.value
+
+
+@translated()
+def _truncate_log(db: apsw.Connection) -> bool:
+    db.set_busy_timeout(_CHECKPOINT_WAIT_MS)
+    try:
+        db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except apsw.BusyError:
+        return False
+    finally:
+        db.set_busy_timeout(BUSY_TIMEOUT_MS)
+    return True
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file the path names, without opening it: opening and closing it would drop SQLite's locks."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -1,0 +1,40 @@
+"""Translation of SQLite's errors into the ledger's, in one place."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+
+from sidecar.domain.errors import Code, LedgerError
+
+_FULL = LedgerError(Code.STORE_FULL, "the disk that holds the store is full; free space or enlarge the volume")
+_UNAVAILABLE = LedgerError(Code.STORE_UNAVAILABLE, "the store is held by another program or cannot be opened; retry")
+_CORRUPT = LedgerError(Code.STORE_CORRUPT, "the store is damaged; restore it from a backup")
+_IO = LedgerError(Code.STORE_IO, "the disk that holds the store reported an error; retry")
+
+_TRANSLATIONS: tuple[tuple[tuple[type[apsw.Error], ...], LedgerError], ...] = (
+    ((apsw.FullError,), _FULL),
+    ((apsw.BusyError, apsw.LockedError, apsw.CantOpenError), _UNAVAILABLE),
+    ((apsw.CorruptError, apsw.NotADBError), _CORRUPT),
+    ((apsw.IOError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.AuthError), _IO),
+)
+
+
+def translate(error: apsw.Error) -> LedgerError | None:
+    """The ledger's error for SQLite's, or None for one that only a bug can cause (a constraint, a misuse)."""
+    for kinds, translation in _TRANSLATIONS:
+        if isinstance(error, kinds):
+            return LedgerError(translation.code, translation.message)
+    return None
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise the ledger's error for SQLite's; a bug's goes through as it is."""
+    try:
+        yield
+    except apsw.Error as error:
+        translation = translate(error)
+        if translation is None:
+            raise
+        raise translation from error

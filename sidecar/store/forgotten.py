@@ -1,0 +1,84 @@
+"""Forget: rows go, and a digest stays so that a redelivery does not bring the turn back."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Final
+
+import apsw
+
+from sidecar.domain.eligibility import Conversation, TurnKey
+
+#: Rows that one transaction of a wide Forget deletes, so that the writer is never held for long.
+BATCH_ROWS: Final = 200
+
+_REMEMBER: Final = "INSERT INTO forgotten_turns (digest, forgotten_at) VALUES (?, ?) ON CONFLICT DO NOTHING"
+
+_DELETE: Final = "DELETE FROM conversation_sessions WHERE id = ?"
+
+#: Later turns move up by one, so that a gap in the ordinals always means an entry that is no longer kept.
+_MOVE_UP: Final = """
+UPDATE conversation_sessions SET ordinal = ordinal - 1
+WHERE agent_handle = ? AND conversation_key = ? AND trimmed IN (0, 1) AND ordinal > ?
+"""
+
+
+def is_forgotten(db: apsw.Connection, key: TurnKey) -> bool:
+    found: int | None = db.execute("SELECT 1 FROM forgotten_turns WHERE digest = ?", (_digest(key),)).get
+    return found is not None
+
+
+def forget_turn(db: apsw.Connection, key: TurnKey, now: int) -> int:
+    """Delete one turn. Answers how many went: 0 or 1."""
+    conversation = key.conversation
+    row = db.execute(
+        "SELECT id, ordinal FROM conversation_sessions"
+        " WHERE agent_handle = ? AND conversation_key = ? AND work_key = ? AND work_key <> ''",
+        (conversation.agent_handle, conversation.conversation_key, key.work_key),
+    ).fetchone()
+    if row is None:
+        return 0
+    row_id, ordinal = row
+    _remember(db, key, now)
+    db.execute(_DELETE, (row_id,))
+    db.execute(_MOVE_UP, (conversation.agent_handle, conversation.conversation_key, ordinal))
+    return 1
+
+
+def forget_some_of_conversation(db: apsw.Connection, conversation: Conversation, now: int) -> int:
+    """Delete up to `BATCH_ROWS` turns of a seat's conversation. Answers how many; fewer than that many: none are left."""
+    rows = db.execute(
+        "SELECT id, conversation_key, work_key FROM conversation_sessions"
+        " WHERE agent_handle = ? AND conversation_key = ? LIMIT ?",
+        (conversation.agent_handle, conversation.conversation_key, BATCH_ROWS),
+    ).fetchall()
+    return _forget_rows(db, conversation.agent_handle, rows, now)
+
+
+def forget_some_of_seat(db: apsw.Connection, agent_handle: str, now: int) -> int:
+    """Delete up to `BATCH_ROWS` turns of a seat. Answers how many; fewer than that many: none are left."""
+    rows = db.execute(
+        "SELECT id, conversation_key, work_key FROM conversation_sessions WHERE agent_handle = ? LIMIT ?",
+        (agent_handle, BATCH_ROWS),
+    ).fetchall()
+    return _forget_rows(db, agent_handle, rows, now)
+
+
+def _forget_rows(db: apsw.Connection, agent_handle: str, rows: Sequence[tuple[Any, ...]], now: int) -> int:
+    for row_id, conversation_key, work_key in rows:
+        if work_key:
+            _remember(db, TurnKey(Conversation(agent_handle, conversation_key), work_key), now)
+        db.execute(_DELETE, (row_id,))
+    return len(rows)
+
+
+def _remember(db: apsw.Connection, key: TurnKey, now: int) -> None:
+    db.execute(_REMEMBER, (_digest(key), now))
+
+
+def _digest(key: TurnKey) -> bytes:
+    digest = hashlib.sha256()
+    for part in (key.conversation.agent_handle, key.conversation.conversation_key, key.work_key):
+        data = part.encode()
+        digest.update(len(data).to_bytes(8))
+        digest.update(data)
+    return digest.digest()

@@ -1,0 +1,34 @@
+"""A reserve on the disk, so that what frees space still works when there is none."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+#: Enough for the log of one batch of deletes and for its checkpoint.
+RESERVE_BYTES: Final = 4 * 1024 * 1024
+
+
+class Reserve:
+    """A file of `RESERVE_BYTES` beside the store, given up when the disk is full and taken again when it is not."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def hold(self) -> bool:
+        """Take the space. False if the disk has none to give."""
+        try:
+            descriptor = os.open(self._path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return False
+        try:
+            os.posix_fallocate(descriptor, 0, RESERVE_BYTES)
+        except OSError:
+            self.give_up()
+            return False
+        finally:
+            os.close(descriptor)
+        return True
+
+    def give_up(self) -> None:
+        """Give the space back to the disk. Harmless if it is not held."""
+        self._path.unlink(missing_ok=True)

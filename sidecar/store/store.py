@@ -1,0 +1,184 @@
+"""The store as the services see it: opened in its own time, refusing with a reason until then, never on the event loop."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeVar
+
+import apsw
+
+from sidecar.domain.eligibility import Conversation, TurnKey
+from sidecar.domain.entry import Entry
+from sidecar.domain.errors import Code, LedgerError
+from sidecar.store import forgotten
+from sidecar.store.append import Appended, append, new_row
+from sidecar.store.database import Alone, Database
+from sidecar.store.history import Reading, read_history
+from sidecar.store.lock import Lock
+from sidecar.store.settle import Settled, settle
+from sidecar.store.worker import Worker
+
+T = TypeVar("T")
+Clock = Callable[[], int]
+
+_log = logging.getLogger("turnledger.store")
+
+#: Seconds between looks at a lock that another sidecar holds: a rolling restart hands over within this.
+_LOCK_POLL_S: Final = 0.2
+
+#: Seconds between tries to open a store that could not be opened, and between tries to empty a log that a reader holds.
+_RETRY_S: Final = 1.0
+
+#: What no retry mends: somebody has to act, and the sidecar goes on to say so.
+_FINAL: Final = frozenset({Code.STORE_CORRUPT, Code.STORE_NEWER})
+
+_STARTING: Final = "the store is being opened; retry"
+_HELD: Final = "another sidecar owns the store; retry"
+_CLOSING: Final = "the store is closing; retry"
+
+
+class Store:
+    """One seat of ownership: the lock, the database, its two threads.
+
+    Every operation raises `LedgerError`: STORE_UNAVAILABLE while the store is starting, held elsewhere, closing or gone,
+    STORE_NEWER or STORE_CORRUPT where it cannot be used, else as SQLite fails.
+    """
+
+    def __init__(self, path: Path, *, clock: Clock, vfs: str | None = None) -> None:
+        """`clock` gives seconds since 1970, UTC. Nothing is touched before `start`."""
+        self._path = path
+        self._clock = clock
+        self._vfs = vfs
+        self._lock = Lock(path.with_name(path.name + ".lock"))
+        self._refusal: LedgerError | None = LedgerError(Code.STORE_UNAVAILABLE, _STARTING)
+        self._opening: asyncio.Task[None] | None = None
+        self._erasing: asyncio.Task[None] | None = None
+        self._database: Database
+        self._writer: Worker
+        self._reader: Worker
+
+    def start(self) -> None:
+        """Begin to open the store, for as long as that takes."""
+        self._opening = asyncio.create_task(self._open())
+
+    async def opened(self) -> None:
+        """Wait until the store is open. Raises the `LedgerError` that keeps it from opening, where no retry mends it."""
+        if self._opening is not None:
+            await asyncio.shield(self._opening)
+        self._require_open()
+
+    async def close(self) -> None:
+        """Refuse what comes, finish what was accepted, close the file, give the lock back."""
+        was_open = self._refusal is None
+        self._refusal = LedgerError(Code.STORE_UNAVAILABLE, _CLOSING)
+        for task in (self._opening, self._erasing):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        if was_open:
+            await self._writer.stop()
+            await self._reader.stop()
+            await asyncio.to_thread(self._database.close)
+        self._lock.release()
+
+    async def append(self, key: TurnKey, entry: Entry, entry_id: str, max_entries: int) -> Appended:
+        """Record a turn; answers once it is on disk."""
+        row = new_row(key, entry, entry_id, self._clock())
+        return await self._write(lambda db: append(db, row, max_entries))
+
+    async def settle(self, key: TurnKey) -> Settled:
+        """Turn an unsent text into a reply; answers once it is on disk."""
+        return await self._write(lambda db: settle(db, key))
+
+    async def history(self, key: TurnKey, max_entries: int, finish: Callable[[Reading], T]) -> T:
+        """Read a conversation's newest entries. `finish` makes the answer of them, on the reader's thread."""
+        self._require_open()
+        return await self._reader.run(lambda db: finish(read_history(db, key, max_entries)))
+
+    async def forget_turn(self, key: TurnKey) -> int:
+        """Delete one turn. Answers how many went."""
+        return await self._erase(lambda db: forgotten.forget_turn(db, key, self._clock()))
+
+    async def forget_conversation(self, conversation: Conversation) -> int:
+        """Delete all turns of a seat in one conversation. Answers how many went."""
+        return await self._erase_all(
+            lambda db: forgotten.forget_some_of_conversation(db, conversation, self._clock()),
+        )
+
+    async def forget_seat(self, agent_handle: str) -> int:
+        """Delete all turns of a seat. Answers how many went."""
+        return await self._erase_all(lambda db: forgotten.forget_some_of_seat(db, agent_handle, self._clock()))
+
+    async def finish_erasure(self) -> bool:
+        """Empty the log of what was deleted. False while a reader holds it: then it is tried again until it is done."""
+        self._require_open()
+        complete: bool = await self._writer.run(Alone(self._database.truncate_log))
+        if not complete and (self._erasing is None or self._erasing.done()):
+            self._erasing = asyncio.create_task(self._keep_erasing())
+        return complete
+
+    def _require_open(self) -> None:
+        if self._refusal is not None:
+            raise LedgerError(self._refusal.code, self._refusal.message)
+
+    async def _write(self, job: Callable[[apsw.Connection], T]) -> T:
+        self._require_open()
+        return await self._writer.run(job)
+
+    async def _erase(self, delete_some: Callable[[apsw.Connection], int]) -> int:
+        self._require_open()
+        deleted: int = await self._writer.run(Alone(partial(self._database.erase, delete_some)))
+        return deleted
+
+    async def _erase_all(self, delete_some: Callable[[apsw.Connection], int]) -> int:
+        """In small transactions, so that appends get their turn between them."""
+        total = 0
+        while True:
+            deleted = await self._erase(delete_some)
+            total += deleted
+            if deleted < forgotten.BATCH_ROWS:
+                return total
+
+    async def _keep_erasing(self) -> None:
+        while True:
+            await asyncio.sleep(_RETRY_S)
+            try:
+                if await self._writer.run(Alone(self._database.truncate_log)):
+                    return
+            except LedgerError as error:
+                _log.warning("erasure is still pending: %s", error.message)
+
+    async def _open(self) -> None:
+        """Until the store is open, or until only a person can mend it."""
+        while not await self._try_open():
+            await asyncio.sleep(_LOCK_POLL_S if self._held_elsewhere() else _RETRY_S)
+
+    def _held_elsewhere(self) -> bool:
+        return self._refusal is not None and self._refusal.message == _HELD
+
+    async def _try_open(self) -> bool:
+        try:
+            await asyncio.to_thread(self._open_here)
+        except LedgerError as error:
+            if self._refusal is None or self._refusal.message != error.message:
+                _log.error("the store is not open: %s", error.message)
+            self._refusal = error
+            return error.code in _FINAL
+        self._writer = Worker("turnledger-writer", self._database.write_batch)
+        self._reader = Worker("turnledger-reader", self._database.read_batch)
+        self._refusal = None
+        _log.info("the store is open")
+        return True
+
+    def _open_here(self) -> None:
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            owned = self._lock.held or self._lock.acquire()
+        except OSError as error:
+            message = f"the store's folder cannot be used ({error.strerror}); check the volume and its permissions"
+            raise LedgerError(Code.STORE_UNAVAILABLE, message) from error
+        if not owned:
+            raise LedgerError(Code.STORE_UNAVAILABLE, _HELD)
+        self._database = Database(self._path, now=self._clock(), vfs=self._vfs)

@@ -1,0 +1,1 @@
+"""What operators see. Sizes, counts and ids; never a word of an entry."""

@@ -1,0 +1,36 @@
+"""The event `prompt.size`: one for each composed round."""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+
+from opentelemetry._logs import Logger, SeverityNumber
+
+from sidecar.domain.prompt import PromptSize, Round
+
+EVENT_NAME = "prompt.size"
+
+
+def prompt_size_reporter(logger: Logger) -> Callable[[Round, PromptSize], None]:
+    """A function that emits the event on `logger`. Sizes are bytes of UTF-8."""
+
+    def report(this: Round, size: PromptSize) -> None:
+        attributes = {
+            **asdict(size),
+            "phase": this.phase.value,
+            "iteration": this.iteration,
+            "agent_handle": this.conversation.agent_handle,
+            "conversation_key": this.conversation.conversation_key,
+            "turn_id": this.turn_id,
+            "composer": "sidecar",
+        }
+        given = {"system_bytes": this.system_bytes, "tool_bytes": this.tool_bytes}
+        attributes |= {name: value for name, value in given.items() if value is not None}
+        logger.emit(
+            event_name=EVENT_NAME,
+            timestamp=time.time_ns(),
+            severity_number=SeverityNumber.INFO,
+            attributes=attributes,
+        )
+
+    return report
