@@ -58,7 +58,7 @@ class App:
         settings = launch.settings
         session = settings.turn_engine.conversation_session
         self._telemetry = Telemetry()
-        self._store = Store(settings.sidecar.store, clock=lambda: int(time.time()), vfs=launch.vfs)
+        self._store = Store(Path(settings.sidecar.store), clock=lambda: int(time.time()), vfs=launch.vfs)
         record = Record(self._store, lambda: session, lambda: str(uuid.uuid4()))
         render = Render(self._store, lambda: session, prompt_size_reporter(self._telemetry.events))
         guard = Guard(settings.sidecar.limits.concurrent_calls, launch.refusal)

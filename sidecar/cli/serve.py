@@ -26,10 +26,10 @@ from sidecar.domain.errors import LedgerError
 )
 @click.option(
     "--store",
-    type=click.Path(path_type=Path),
+    metavar="PATH",
     help=f"The store's file, on local storage. Overrides sidecar.store. [default: {DEFAULT_STORE}]",
 )
-def serve(config: Path | None, listen: str | None, store: Path | None) -> None:
+def serve(config: Path | None, listen: str | None, store: str | None) -> None:
     """Run the sidecar until SIGTERM or SIGINT.
 
     It binds and answers whatever the state of its store and configuration: a call that cannot be served gets a status that
@@ -41,7 +41,7 @@ def serve(config: Path | None, listen: str | None, store: Path | None) -> None:
         runner.run(_serve(launch))
 
 
-def launch_from(config: Path | None, listen: str | None, store: Path | None) -> Launch:
+def launch_from(config: Path | None, listen: str | None, store: str | None) -> Launch:
     """Settings from the file and the options. What is wrong with them becomes what every call is told."""
     refusal = None
     try:

@@ -1,6 +1,5 @@
 """The settings, their defaults and their bounds."""
 
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -9,7 +8,7 @@ from sidecar.domain.limits import MAX_ENTRIES_DEFAULT
 
 #: Where the sidecar listens, and keeps its store, unless told otherwise: what the volumes of the deployment mount.
 DEFAULT_LISTEN = "unix:///run/turnledger/turnledger.sock"
-DEFAULT_STORE = Path("/var/lib/turnledger/store.db")
+DEFAULT_STORE = "/var/lib/turnledger/store.db"
 
 
 class ConversationSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,7 +39,7 @@ class Sidecar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The process's own section: `listen` is `unix:///path` or a loopback `host:port`; `store` is the file's path."""
 
     listen: str = DEFAULT_LISTEN
-    store: Path = DEFAULT_STORE
+    store: Annotated[str, msgspec.Meta(min_length=1)] = DEFAULT_STORE
     limits: Limits = Limits()
 
 
