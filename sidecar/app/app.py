@@ -71,11 +71,11 @@ class App:
         """Bind first, so that callers get answers; the store opens meanwhile."""
         if self._launch.refusal is not None:
             _log.error("the configuration is wrong, and every call will say so: %s", self._launch.refusal.message)
-        else:
-            self._store.start()
         if self.address.socket is not None:
             await self._own_socket(self.address.socket)
         await self._listen()
+        if self._launch.refusal is None:
+            self._store.start()
 
     async def main_loop(self) -> None:
         """Serve until `stop` is called, or SIGTERM or SIGINT comes."""

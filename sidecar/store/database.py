@@ -1,7 +1,8 @@
 """The open store: its two connections, and what each thread does with its own. Blocking; `Store` keeps it off the loop."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -41,7 +42,7 @@ class Database:
         """Open, migrate, and let go of what an earlier life left in the log. Raises `LedgerError`."""
         self._path = path
         self._reserve = Reserve(path.with_name(path.name + ".reserve"))
-        with translated():
+        with _opening(), translated():
             self._writer = open_writer(path, vfs)
             try:
                 migrate(self._writer, shipped(), now)
@@ -108,6 +109,15 @@ class Database:
             raise LedgerError(
                 Code.STORE_UNAVAILABLE, "the store's file is gone or was replaced under the running sidecar; restart it"
             )
+
+
+@contextmanager
+def _opening() -> Iterator[None]:
+    """While the store is opened, an error that only a bug could cause later is a file that is not what it should be."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise LedgerError(Code.STORE_CORRUPT, "the store's schema is not what this program builds") from error
 
 
 def _commit_alone(db: apsw.Connection, job: Job) -> Any:

@@ -1,6 +1,7 @@
 """A reserve on the disk, so that what frees space still works when there is none."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +22,7 @@ class Reserve:
         except OSError:
             return False
         try:
-            os.posix_fallocate(descriptor, 0, RESERVE_BYTES)
+            _fill(descriptor)
         except OSError:
             self.give_up()
             return False
@@ -32,3 +33,11 @@ class Reserve:
     def give_up(self) -> None:
         """Give the space back to the disk. Harmless if it is not held."""
         self._path.unlink(missing_ok=True)
+
+
+def _fill(descriptor: int) -> None:
+    """Make the file take its space. Raises `OSError` if there is none."""
+    if sys.platform == "linux":
+        os.posix_fallocate(descriptor, 0, RESERVE_BYTES)
+    elif os.fstat(descriptor).st_size < RESERVE_BYTES:
+        os.write(descriptor, bytes(RESERVE_BYTES))

@@ -55,7 +55,8 @@ class Store:
         self._refusal: LedgerError | None = LedgerError(Code.STORE_UNAVAILABLE, _STARTING)
         self._opening: asyncio.Task[None] | None = None
         self._erasing: asyncio.Task[None] | None = None
-        self._database: Database
+        self._closing = asyncio.Event()
+        self._database: Database | None = None
         self._writer: Worker
         self._reader: Worker
 
@@ -71,13 +72,10 @@ class Store:
 
     async def close(self) -> None:
         """Refuse what comes, finish what was accepted, close the file, give the lock back."""
-        was_open = self._refusal is None
+        self._closing.set()
         self._refusal = LedgerError(Code.STORE_UNAVAILABLE, _CLOSING)
-        for task in (self._opening, self._erasing):
-            if task is not None:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
-        if was_open:
+        await asyncio.gather(*(task for task in (self._opening, self._erasing) if task is not None))
+        if self._database is not None:
             await self._writer.stop()
             await self._reader.stop()
             await asyncio.to_thread(self._database.close)
@@ -113,23 +111,25 @@ class Store:
 
     async def finish_erasure(self) -> bool:
         """Empty the log of what was deleted. False while a reader holds it: then it is tried again until it is done."""
-        self._require_open()
-        complete: bool = await self._writer.run(Alone(self._database.truncate_log))
+        complete = await self._truncate_log()
         if not complete and (self._erasing is None or self._erasing.done()):
             self._erasing = asyncio.create_task(self._keep_erasing())
         return complete
 
-    def _require_open(self) -> None:
+    def _require_open(self) -> Database:
         if self._refusal is not None:
             raise LedgerError(self._refusal.code, self._refusal.message)
+        if self._database is None:
+            raise LedgerError(Code.STORE_UNAVAILABLE, _STARTING)
+        return self._database
 
     async def _write(self, job: Callable[[apsw.Connection], T]) -> T:
         self._require_open()
         return await self._writer.run(job)
 
     async def _erase(self, delete_some: Callable[[apsw.Connection], int]) -> int:
-        self._require_open()
-        deleted: int = await self._writer.run(Alone(partial(self._database.erase, delete_some)))
+        database = self._require_open()
+        deleted: int = await self._writer.run(Alone(partial(database.erase, delete_some)))
         return deleted
 
     async def _erase_all(self, delete_some: Callable[[apsw.Connection], int]) -> int:
@@ -141,11 +141,16 @@ class Store:
             if deleted < forgotten.BATCH_ROWS:
                 return total
 
+    async def _truncate_log(self) -> bool:
+        database = self._require_open()
+        complete: bool = await self._writer.run(Alone(database.truncate_log))
+        return complete
+
     async def _keep_erasing(self) -> None:
-        while True:
-            await asyncio.sleep(_RETRY_S)
+        """Until the log is empty; closing the store empties it too."""
+        while not await self._closes_within(_RETRY_S):
             try:
-                if await self._writer.run(Alone(self._database.truncate_log)):
+                if await self._truncate_log():
                     return
             except LedgerError as error:
                 _log.warning("erasure is still pending: %s", error.message)
@@ -153,26 +158,41 @@ class Store:
     async def _open(self) -> None:
         """Until the store is open, or until only a person can mend it."""
         while not await self._try_open():
-            await asyncio.sleep(_LOCK_POLL_S if self._held_elsewhere() else _RETRY_S)
+            if await self._closes_within(_LOCK_POLL_S if self._held_elsewhere() else _RETRY_S):
+                return
+
+    async def _closes_within(self, seconds: float) -> bool:
+        try:
+            await asyncio.wait_for(self._closing.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
 
     def _held_elsewhere(self) -> bool:
         return self._refusal is not None and self._refusal.message == _HELD
 
     async def _try_open(self) -> bool:
         try:
-            await asyncio.to_thread(self._open_here)
+            database = await asyncio.to_thread(self._open_here)
         except LedgerError as error:
-            if self._refusal is None or self._refusal.message != error.message:
-                _log.error("the store is not open: %s", error.message)
-            self._refusal = error
+            self._refuse(error)
             return error.code in _FINAL
-        self._writer = Worker("turnledger-writer", self._database.write_batch)
-        self._reader = Worker("turnledger-reader", self._database.read_batch)
-        self._refusal = None
-        _log.info("the store is open")
+        self._writer = Worker("turnledger-writer", database.write_batch)
+        self._reader = Worker("turnledger-reader", database.read_batch)
+        self._database = database
+        if not self._closing.is_set():
+            self._refusal = None
+            _log.info("the store is open")
         return True
 
-    def _open_here(self) -> None:
+    def _refuse(self, error: LedgerError) -> None:
+        if self._closing.is_set():
+            return
+        if self._refusal is None or self._refusal.message != error.message:
+            _log.error("the store is not open: %s", error.message)
+        self._refusal = error
+
+    def _open_here(self) -> Database:
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             owned = self._lock.held or self._lock.acquire()
@@ -181,4 +201,4 @@ class Store:
             raise LedgerError(Code.STORE_UNAVAILABLE, message) from error
         if not owned:
             raise LedgerError(Code.STORE_UNAVAILABLE, _HELD)
-        self._database = Database(self._path, now=self._clock(), vfs=self._vfs)
+        return Database(self._path, now=self._clock(), vfs=self._vfs)
