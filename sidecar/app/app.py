@@ -118,13 +118,12 @@ class App:
 
     async def _own_socket(self, path: Path) -> None:
         """gRPC takes over a live socket in silence, and unlinks it on stop: only the holder of the lock may bind."""
-        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         lock = Lock(path.with_name(path.name + ".lock"))
-        waiting = False
-        while not lock.acquire():
-            if not waiting:
-                _log.warning("another sidecar owns the socket %s; waiting for it to go", path)
-                waiting = True
+        said = ""
+        while obstacle := _obstacle(path, lock):
+            if obstacle != said:
+                _log.error("cannot listen on %s: %s; waiting for that to end", path, obstacle)
+                said = obstacle
             await asyncio.sleep(_ADDRESS_POLL_S)
         self._socket_lock = lock
 
@@ -140,3 +139,12 @@ class App:
                     waiting = True
                 await asyncio.sleep(_ADDRESS_POLL_S)
         _log.info("listening on %s, process %d", self.address.target, os.getpid())
+
+
+def _obstacle(path: Path, lock: Lock) -> str:
+    """Take the lock of the socket; answers what keeps that from happening, empty once it is done."""
+    try:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        return "" if lock.acquire() else "another sidecar owns it"
+    except OSError as error:
+        return f"its folder cannot be used ({error.strerror})"

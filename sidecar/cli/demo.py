@@ -59,8 +59,8 @@ async def _record(ledger: Ledger, number: int, played: Played) -> None:
         turn.called(call.name, call.arguments, kind=call.kind, error=call.error, sensitive=call.sensitive)
     receipt, append_ms = await _timed(lambda: _complete(turn, played))
     click.echo(
-        f"   turn {number}  {_word(receipt):<9} as entry {receipt.ordinal}   history {read_ms:5.1f} ms   append {append_ms:5.1f} ms"
-        f"   {played.about}"
+        f"   turn {number}  {_word(receipt):<9} as entry {receipt.ordinal}"
+        f"   history {read_ms:5.1f} ms   append {append_ms:5.1f} ms   {played.about}"
     )
 
 
@@ -69,7 +69,9 @@ async def _redeliver(ledger: Ledger, played: Played) -> None:
     turn = await _begin(ledger, played.turn_id, played.work_key)
     receipt = await _complete(turn, played)
     seen = "known from the start" if turn.already_recorded else "NOT known"
-    click.echo(f"   turn {len(TURNS)}  {_word(receipt):<9} of entry {receipt.ordinal}   delivered again: {seen}, recorded once")
+    click.echo(
+        f"   turn {len(TURNS)}  {_word(receipt):<9} of entry {receipt.ordinal}   delivered again: {seen}, recorded once"
+    )
 
 
 async def _show_next(ledger: Ledger) -> None:
@@ -87,7 +89,9 @@ def _sizes(history: History | None, text: str, read_ms: float, compose_ms: float
     if history is None:
         raise click.ClickException("the history could not be read")
     message = len(text.encode())
-    click.echo(f"   history {history.state.name}: {history.shown} whole, {history.condensed} condensed, {history.bytes} bytes")
+    click.echo(
+        f"   history {history.state.name}: {history.shown} whole, {history.condensed} condensed, {history.bytes} bytes"
+    )
     click.echo(f"   message {message} bytes, about {-(-message // 4)} tokens")
     click.echo(f"   read in {read_ms:.1f} ms, composed in {compose_ms:.1f} ms")
 
@@ -121,7 +125,7 @@ async def _timed(work: Callable[[], Awaitable[T]]) -> tuple[T, float]:
 
 
 async def _answering(sidecar: "_Sidecar") -> None:
-    """Wait until the sidecar has a store to answer from: the client's retries are for its own process, not for a demo."""
+    """Wait until the sidecar has a store to answer from. An engine need not: its client fails open."""
     async with grpc.aio.insecure_channel(sidecar.target) as channel:
         history = RenderStub(channel).History
         request = HistoryRequest(agent_handle=AGENT_HANDLE, conversation_key=CONVERSATION_KEY)

@@ -32,8 +32,8 @@ from sidecar.domain.errors import LedgerError
 def serve(config: Path | None, listen: str | None, store: str | None) -> None:
     """Run the sidecar until SIGTERM or SIGINT.
 
-    It binds and answers whatever the state of its store and configuration: a call that cannot be served gets a status that
-    says why. The folders of socket and store are made where they are missing.
+    It binds and answers whatever the state of its store and configuration: a call that cannot be served gets a status
+    that says why. The folders of socket and store are made where they are missing.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     launch = launch_from(config, listen, store)

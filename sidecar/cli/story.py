@@ -1,7 +1,8 @@
 """The conversation that `turnledger demo` plays: a support seat and one ticket, over four turns.
 
-Everything in it is invented. It holds what a ledger has to get right: reads and writes, a write that failed, a reply that
-nobody received, a blocked turn, several messages that arrived as one, a long payload, and a value that is nobody's business.
+Everything in it is invented. It holds what a ledger has to get right: reads and writes, a write that failed, a reply
+that nobody received, a blocked turn, several messages that arrived as one, a long payload, and a value that is nobody's
+business.
 """
 
 from dataclasses import dataclass
@@ -75,8 +76,8 @@ TURNS: Final = (
             Called("create_refund", '{"payment_id": 9007199254740993, "amount": 129.90}', CallKind.WRITE),
         ),
         outcome=Reply(
-            "You are right, there are two charges of 129.90 EUR. I have ordered the refund of the second one; it should\n"
-            "be with you by Wednesday."
+            "You are right, there are two charges of 129.90 EUR. I have ordered the refund of the second one; it\n"
+            "should be with you by Wednesday."
         ),
     ),
     Played(

@@ -18,6 +18,10 @@ _KNOWN = {
 }
 
 
+#: Sections that may stand empty, as they do where all of their keys are commented out.
+_SECTIONS = frozenset({"turn_engine", "conversation_session", "sidecar", "limits"})
+
+
 def read_settings(path: Path | None) -> Settings:
     """The settings of a file, or the defaults where none is named.
 
@@ -37,26 +41,35 @@ def parse_settings(text: str) -> Settings:
     """The settings of a file's text. Raises `LedgerError` CONFIG_INVALID."""
     try:
         data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise _invalid(f"the settings are no YAML: {_where(error)}") from error
     try:
-        return msgspec.convert({} if data is None else data, Settings)
+        return msgspec.convert(_ours(data), Settings)
     except msgspec.ValidationError as error:
         raise _invalid(_with_hint(str(error))) from error
+
+
+def _ours(data: object) -> object:
+    """The data without what is the engine's alone or not there at all: keys that are no text, and empty sections."""
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        return data
+    return {key: _ours(value) if key in _SECTIONS else value for key, value in data.items() if isinstance(key, str)}
 
 
 def _invalid(message: str) -> LedgerError:
     return LedgerError(Code.CONFIG_INVALID, message)
 
 
-def _where(error: yaml.YAMLError) -> str:
+def _where(error: Exception) -> str:
     mark = getattr(error, "problem_mark", None)
     return "it cannot be parsed" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}"
 
 
 def _with_hint(message: str) -> str:
     """Name the nearest key that exists, or all of them, where one is unknown."""
-    found = re.fullmatch(r"Object contains unknown field `(.*)`(?: - at `(.*)`)?", message)
+    found = re.fullmatch(r"Object contains unknown field `([^`]*)`(?: - at `([^`]*)`)?", message)
     if found is None:
         return message
     known = _fields(found[2] or "$")

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from sidecar.domain.errors import Code, LedgerError
 
@@ -24,8 +25,8 @@ class Address:
 
     @property
     def target(self) -> str:
-        """The address as gRPC spells it."""
-        return f"{self.host}:{self.port}" if self.socket is None else f"unix:{self.socket}"
+        """The address as gRPC spells it, which reads a socket's path as part of a URI."""
+        return f"{self.host}:{self.port}" if self.socket is None else f"unix:{quote(str(self.socket))}"
 
 
 def parse_listen(text: str) -> Address:
@@ -41,9 +42,10 @@ def parse_listen(text: str) -> Address:
 
 
 def _socket(text: str) -> Address:
-    path = Path(text.removeprefix("//") if text.startswith("///") else text)
-    if not path.is_absolute():
-        raise _invalid(f"the socket's path is not absolute; {_FORMS}")
+    plain = text.removeprefix("//")
+    if not plain.startswith("/") or plain.startswith("//") or "\0" in plain or not Path(plain).name:
+        raise _invalid(f"the socket has no absolute path; {_FORMS}")
+    path = Path(plain)
     size = len(str(path).encode())
     if size > _SOCKET_PATH_BYTES:
         raise _invalid(f"the socket's path has {size} bytes, and the kernel takes {_SOCKET_PATH_BYTES}")

@@ -14,8 +14,8 @@ DEFAULT_STORE = "/var/lib/turnledger/store.db"
 class ConversationSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The part that the engine's own file carries.
 
-    `enabled` is the kill switch. `max_entries` is how many entries of one conversation are kept. `retention_days` is how
-    long rows are kept, in days.
+    `enabled` is the kill switch. `max_entries` is how many entries of one conversation are kept. `retention_days` is
+    how long rows are kept, in days.
     """
 
     enabled: bool = True

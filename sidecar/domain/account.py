@@ -1,7 +1,7 @@
 """The account: what stands for the older turns once they no longer fit whole.
 
-Its facts are the sidecar's own, taken from the entry and never from a model: when, which run, whether anybody was told, how
-it ended, and which writes ran.
+Its facts are the sidecar's own, taken from the entry and never from a model: when, which run, whether anybody was told,
+how it ended, and which writes ran.
 """
 
 from collections.abc import Sequence
@@ -26,8 +26,8 @@ class Account:
 def write_account(entries: Sequence[Entry], short_ids: dict[str, str], room: int) -> Account:
     """The account of the entries, oldest first, within `room` bytes of UTF-8, its heading and left-out line among them.
 
-    What does not fit is left out oldest first, and counted. Where not even the heading and that line fit, they stand all
-    the same: a turn that is left out is never left out in silence.
+    What does not fit is left out oldest first, and counted. Where not even the heading and that line fit, they stand
+    all the same: a turn that is left out is never left out in silence.
     """
     items = [_item(entry, short_ids[entry.turn_id]) for entry in entries]
     kept = _newest_within(items, room - size_of(_assemble(entries, [])))

@@ -66,8 +66,8 @@ class Kept:
 def build(kept: Kept, hard_limit: int) -> History:
     """The history of a conversation within `hard_limit` bytes of UTF-8.
 
-    `BLOCK_BYTES` bounds the entries and the account. The newest entry is whole even where it alone exceeds that; only past
-    the hard limit are its largest fields named by size and digest.
+    `BLOCK_BYTES` bounds the entries and the account. The newest entry is whole even where it alone exceeds that; only
+    past the hard limit are its largest fields named by size and digest.
     """
     if not kept.entries and not kept.no_longer_kept:
         return History(HistoryState.EMPTY)
@@ -81,7 +81,8 @@ def build(kept: Kept, hard_limit: int) -> History:
 
 def _within_hard_limit(kept: Kept, ids: dict[str, str], texts: list[str], hard_limit: int) -> History:
     """The same within a smaller room: first less of the older turns, then the newest entry's largest fields by name."""
-    fixed = _assemble(Kept((), kept.no_longer_kept, kept.unreadable), {}, [], _named_notice(len(Field)), BLOCK_BYTES).size
+    bare = Kept((), kept.no_longer_kept, kept.unreadable)
+    fixed = _assemble(bare, {}, [], _named_notice(len(Field)), BLOCK_BYTES).size
     room = min(BLOCK_BYTES, hard_limit - fixed - len(_APART))
     history = _assemble(kept, ids, texts, "", room)
     if history.size <= hard_limit or not kept.entries:

@@ -1,6 +1,7 @@
 """Tool calls: what is kept of one, and the lines that a turn's calls become.
 
-A write is always shown. A reader must never take a write for a read, nor a failure for a success, whatever the texts hold.
+A write is always shown. A reader must never take a write for a read, nor a failure for a success, whatever the texts
+hold.
 """
 
 from collections.abc import Iterable, Sequence

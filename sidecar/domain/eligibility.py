@@ -48,7 +48,7 @@ class TurnKey:
 
 
 def skip_reason(key: TurnKey, run_end: RunEnd, *, enabled: bool) -> SkipReason | None:
-    """Why the turn is not for the ledger, the first that holds, or None. Whether it was forgotten, only the store knows."""
+    """The first reason why the turn is not for the ledger, or None. Whether it was forgotten, only the store knows."""
     if not enabled:
         return SkipReason.DISABLED
     if run_end is RunEnd.CRASHED:

@@ -20,8 +20,8 @@ DONE: Final = "done"
 class Entry:
     """What one completed turn left.
 
-    Texts are verbatim and of any length. `completed_at` is RFC 3339 UTC and for the reader alone. `delivered` says whether
-    anybody received `final_text`.
+    Texts are verbatim and of any length. `completed_at` is RFC 3339 UTC and for the reader alone. `delivered` says
+    whether anybody received `final_text`.
     """
 
     turn_id: str
@@ -61,8 +61,8 @@ def entry_text(entry: Entry, short_id: str, named: frozenset[Field] = frozenset(
 def short_ids(turn_ids: Sequence[str]) -> dict[str, str]:
     """What to show of each turn id: at least 8 characters, more where two would look alike.
 
-    Time-ordered ids share their first 8 characters for about a minute. In sorted order an id's closest relatives are its
-    neighbours, so those alone decide how much of it is needed.
+    Time-ordered ids share their first 8 characters for about a minute. In sorted order an id's closest relatives are
+    its neighbours, so those alone decide how much of it is needed.
     """
     ordered = sorted(set(turn_ids))
     shared = [0, *(_shared_prefix(one, other) for one, other in pairwise(ordered)), 0]
@@ -79,7 +79,7 @@ def largest_fields(entry: Entry) -> list[Field]:
 
 
 def _labelled(entry: Entry) -> Iterator[tuple[Field, str]]:
-    """The sections to show, in order, with their labels. Empty fields have none, but for the record of an unsent reply."""
+    """The sections to show, in order, with their labels. An empty field has none, but for a reply that was not sent."""
     if entry.trigger:
         yield Field.TRIGGER, "Triggered by:"
     if entry.intent:

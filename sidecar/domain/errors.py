@@ -30,7 +30,7 @@ class Violation:
 
 
 class LedgerError(Exception):
-    """An expected failure. `message` is safe to show: it says what to do and holds no entry content and no exception text."""
+    """An expected failure. `message` is safe to show: it says what to do, without entry content or exception text."""
 
     def __init__(self, code: Code, message: str, violations: Sequence[Violation] = ()) -> None:
         super().__init__(message)

@@ -10,7 +10,7 @@ from typing import Final, Never, TypeAlias, TypeGuard
 from sidecar.domain.limits import JSON_DEPTH
 from sidecar.domain.text import json_string
 
-Json: TypeAlias = "None | bool | str | Number | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | str | Number | list[Json] | dict[str, Json] | None"
 
 
 class NotPlainJson(ValueError):
@@ -33,7 +33,7 @@ def parse(text: str) -> Json:
 
 
 def compact(value: Json, depth: int = 0) -> str:
-    """The value on one line: no spaces, keys sorted, non-ASCII and `<>&` as they are. Raises `NotPlainJson` if too deep."""
+    """The value on one line: no spaces, sorted keys, non-ASCII and `<>&` unescaped. Raises `NotPlainJson` if too deep."""
     if depth > JSON_DEPTH:
         raise NotPlainJson
     if isinstance(value, Number):

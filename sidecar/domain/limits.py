@@ -6,8 +6,8 @@ The limits of the contract (sizes of messages and keys) stand in `turnledger.lim
 from typing import Final
 
 #: Bytes of UTF-8 for the entries and the account of one block. About 6 000 tokens: a few percent of the context that
-#: today's executors have, enough for 20 turns of ordinary length. A constant and no knob, so that the block means the same
-#: on every node and a prompt's growth is bounded by reading one number.
+#: today's executors have, enough for 20 turns of ordinary length. A constant and no knob, so that the block means the
+#: same on every node and a prompt's growth is bounded by reading one number.
 BLOCK_BYTES: Final = 24_000
 
 #: The share of the newest entries, shown whole, once the whole history does not fit: three quarters.
@@ -17,7 +17,8 @@ WHOLE_BYTES: Final = 18_000
 ACCOUNT_BYTES: Final = BLOCK_BYTES - WHOLE_BYTES
 
 #: An argument value or an error over this many characters (code points) is over budget. An identifier, an address, a
-#: title or one sentence fits; a mail's body or a file does not, and the reader needs to know that it was sent, not read it.
+#: title or one sentence fits; a mail's body or a file does not, and the reader needs to know that it was sent, not read
+#: it.
 PAYLOAD_CHARACTERS: Final = 200
 
 #: Read calls shown of one turn. Reads may be run again, so the tail of a long search is worth a count and no more.
@@ -26,7 +27,8 @@ READS_SHOWN: Final = 12
 #: Characters shown of a turn id, at least: what tools show of a commit or a run.
 TURN_ID_CHARACTERS: Final = 8
 
-#: JSON nested deeper than this is kept as text: deeper than any tool's arguments, and far from the interpreter's own limit.
+#: JSON nested deeper than this is kept as text: deeper than any tool's arguments, and far from the interpreter's own
+#: limit.
 JSON_DEPTH: Final = 64
 
 #: Entries kept of one conversation unless configured: more than most tickets see, and what fits `BLOCK_BYTES` at about

@@ -1,7 +1,7 @@
 """What is kept of a text that has a budget: the text itself, or its size and digest, or nothing.
 
-A text over budget is never cut. Its raw form does not reach the disk; size and digest name it, so that two of them can be
-told apart and a rewrite can be checked against the original.
+A text over budget is never cut. Its raw form does not reach the disk; size and digest name it, so that two of them can
+be told apart and a rewrite can be checked against the original.
 """
 
 import hashlib
@@ -35,8 +35,8 @@ WITHHELD = Payload(PayloadState.WITHHELD)
 def budgeted(shown: str, original: str | None = None) -> Payload:
     """The payload of a text: whole within the budget, else named.
 
-    `original` is what the budget, size and digest go by where it differs from what would be shown: a string's characters
-    instead of its JSON.
+    `original` is what the budget, size and digest go by where it differs from what would be shown: a string's
+    characters instead of its JSON.
     """
     measured = shown if original is None else original
     if len(measured) <= PAYLOAD_CHARACTERS:

@@ -44,8 +44,8 @@ def json_string(text: str) -> str:
 def bare_or_quoted(text: str) -> str:
     """The text as it is where it cannot be mistaken for the line around it, else as a JSON string.
 
-    Around it stand our arrow, our notices in parentheses and the mark "(read)": an error text that ended in "(read)" would
-    turn a write into a read that may be run again. The first character tells which of the two forms it is.
+    Around it stand our arrow, our notices in parentheses and the mark "(read)": an error text that ended in "(read)"
+    would turn a write into a read that may be run again. The first character tells which of the two forms it is.
     """
     plain = (
         text == text.strip()

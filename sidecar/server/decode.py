@@ -47,6 +47,7 @@ class HistoryCall:
 
 
 def append(request: record_pb2.AppendRequest) -> AppendCall:
+    """An Append: its entry is judged, and its calls cut down to what may be kept, only if the run completed."""
     check = Check()
     conversation = _conversation(check, request.agent_handle, request.conversation_key)
     key = TurnKey(conversation, check.optional_identifier(request.work_key, "work_key"))
@@ -61,6 +62,7 @@ def append(request: record_pb2.AppendRequest) -> AppendCall:
 
 
 def settle(request: record_pb2.SettleRequest) -> TurnKey:
+    """The turn that a Settle names."""
     check = Check()
     key = _turn(check, "", request)
     check.finish()
@@ -68,6 +70,7 @@ def settle(request: record_pb2.SettleRequest) -> TurnKey:
 
 
 def forget(request: record_pb2.ForgetRequest) -> Scope:
+    """The scope that a Forget names; an empty one never widens it."""
     check = Check()
     scope = _scope(check, request)
     check.finish()
@@ -84,6 +87,7 @@ def fit(request: record_pb2.FitRequest) -> list[str]:
 
 
 def history(request: render_pb2.HistoryRequest) -> HistoryCall:
+    """The conversation that a History reads."""
     check = Check()
     conversation = _conversation(check, request.agent_handle, request.conversation_key)
     key = TurnKey(conversation, check.optional_identifier(request.work_key, "work_key"))
@@ -95,6 +99,7 @@ def history(request: render_pb2.HistoryRequest) -> HistoryCall:
 
 
 def user_message(request: render_pb2.UserMessageRequest) -> tuple[Round, Parts]:
+    """The round, and the parts of its message."""
     check = Check()
     conversation = _conversation(check, request.agent_handle, request.conversation_key)
     turn_id = check.identifier(request.turn_id, "turn_id")

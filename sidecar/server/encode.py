@@ -49,6 +49,7 @@ _STATES: Final = {
 
 
 def appended(answer: Appended) -> record_pb2.AppendResponse:
+    """What became of an Append."""
     return record_pb2.AppendResponse(
         disposition=_DISPOSITIONS[answer.disposition],
         skip_reason=_SKIP_REASONS[answer.skip_reason],
@@ -58,14 +59,17 @@ def appended(answer: Appended) -> record_pb2.AppendResponse:
 
 
 def settled(answer: Settled) -> record_pb2.SettleResponse:
+    """What became of a Settle."""
     return record_pb2.SettleResponse(outcome=_SETTLE_OUTCOMES[answer.outcome], entry_id=answer.entry_id)
 
 
 def forgotten(answer: Forgotten) -> record_pb2.ForgetResponse:
+    """What a Forget erased."""
     return record_pb2.ForgetResponse(forgotten=answer.forgotten, erasure=_ERASURES[answer.erasure])
 
 
 def no_order_open(order_ids: Sequence[str]) -> record_pb2.FitResponse:
+    """The answer to fits while no orders are issued: none of them is open."""
     verdict = record_pb2.VERDICT_NOT_OPEN
     return record_pb2.FitResponse(
         results=[record_pb2.FitResult(order_id=order_id, verdict=verdict) for order_id in order_ids]
@@ -73,10 +77,12 @@ def no_order_open(order_ids: Sequence[str]) -> record_pb2.FitResponse:
 
 
 def turn_start(answer: TurnStart) -> render_pb2.HistoryResponse:
+    """A turn's history, and whether it ran before."""
     return render_pb2.HistoryResponse(history=_history(answer.history), already_recorded=answer.recorded)
 
 
 def user_message(text: str, size: PromptSize) -> render_pb2.UserMessageResponse:
+    """A round's message and its sizes."""
     return render_pb2.UserMessageResponse(
         text=text,
         size=render_pb2.PromptSize(

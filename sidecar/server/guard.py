@@ -52,7 +52,7 @@ class Guard:
                 failure = error
             except Exception as bug:  # noqa: BLE001  the one catch-all: its text must not reach a caller
                 failure = _masked(rpc.name, bug)
-            await _abort(context, failure)
+            return await _abort(context, failure)
 
         return grpc.unary_unary_rpc_method_handler(call)
 
@@ -100,7 +100,7 @@ def _within_limit(data: bytes, what: str) -> bytes:
 
 
 def _masked(name: str, bug: Exception) -> LedgerError:
-    """A fixed message with an id. The log has that id and where it happened, never the exception's text: it may quote a turn."""
+    """A fixed message with an id. The log has the id and the place, never the exception's text: it may quote a turn."""
     trace_id = uuid.uuid4().hex
     places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(bug.__traceback__)]
     _log.error("bug in %s: %s, trace id %s, at %s", name, type(bug).__name__, trace_id, " < ".join(reversed(places)))

@@ -38,7 +38,7 @@ class Server:
         )
 
     async def start(self, address: Address) -> Address:
-        """Listen and serve. Answers the address with the port that it got. Raises `RuntimeError` if the address is taken."""
+        """Listen and serve. Answers the address with the port that it got. Raises `RuntimeError` if it is taken."""
         before = os.umask(_SOCKET_UMASK)
         try:
             port = self._server.add_insecure_port(address.target)

@@ -101,7 +101,7 @@ def _insert(db: apsw.Connection, row: NewRow) -> int | None:
 
 
 def _existing(db: apsw.Connection, row: NewRow) -> Appended:
-    """The entry that was first. Where that is this very row, an earlier try of it was committed though it reported failure."""
+    """The entry that was first. If that is this very row, an earlier try was committed though it reported failure."""
     conversation = row.key.conversation
     keys = (conversation.agent_handle, conversation.conversation_key, row.key.work_key)
     [(entry_id, ordinal)] = db.execute(_EXISTING, keys)

@@ -29,6 +29,7 @@ class Identity:
 
 
 def encode(entry: Entry) -> bytes:
+    """The entry's bytes: MessagePack with the fields by name, so that a later program can add one."""
     return _encoder.encode(entry)
 
 

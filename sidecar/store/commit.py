@@ -13,8 +13,8 @@ from sidecar.store.worker import Job, Outcome, attempt
 def commit_together(db: apsw.Connection, jobs: Sequence[Job]) -> list[Outcome[Any]]:
     """Run the jobs in one transaction; each has its answer only once that is on disk.
 
-    Where the shared transaction fails, nothing of it is kept and each job gets a transaction of its own: one bad job fails
-    alone. (Savepoints would do the same, and cost every healthy batch.)
+    Where the shared transaction fails, nothing of it is kept and each job gets a transaction of its own: one bad job
+    fails alone. (Savepoints would do the same, and cost every healthy batch.)
     """
     together = attempt(lambda: _commit(db, jobs))
     if together.error is None:

@@ -17,20 +17,24 @@ _CACHE_KIB: Final = 8 * 1024
 
 
 def open_writer(path: Path, vfs: str | None = None) -> apsw.Connection:
-    """The connection that writes. Creates the file, readable by its owner alone. Raises `apsw.Error`."""
+    """The connection that will write. Creates the file, readable by its owner alone, and changes nothing of one that is
+    there.
+
+    Raises `apsw.Error`, and `OSError` if the file cannot be created.
+    """
     _create_private(path)
     db = apsw.Connection(str(path), vfs=vfs)
-    try:
-        _wait_for_foreign_locks(db)
-        _give_space_back_in_steps(db)
-        _log_ahead(db)
-        _sync_each_commit(db)
-        _erase_what_is_deleted(db)
-        _bound_the_cache(db)
-    except apsw.Error:
-        db.close()
-        raise
+    _wait_for_foreign_locks(db)
     return db
+
+
+def prepare_to_write(db: apsw.Connection) -> None:
+    """Put the settings of a writer in force, once the file is known to be ours. Raises `apsw.Error`."""
+    _give_space_back_in_steps(db)
+    _log_ahead(db)
+    _sync_each_commit(db)
+    _erase_what_is_deleted(db)
+    _bound_the_cache(db)
 
 
 def open_reader(path: Path, vfs: str | None = None) -> apsw.Connection:
@@ -76,7 +80,7 @@ def _sync_each_commit(db: apsw.Connection) -> None:
 
 
 def _erase_what_is_deleted(db: apsw.Connection) -> None:
-    """Forgotten and trimmed text leaves no copy on free pages. `fast` would leave the overflow pages of long entries."""
+    """Forgotten and trimmed text leaves no copy on free pages. `fast` would leave the overflow of long entries."""
     db.pragma("secure_delete", True)
 
 

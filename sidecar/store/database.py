@@ -1,6 +1,5 @@
-"""The open store: its two connections, and what each thread does with its own. Blocking; `Store` keeps it off the loop."""
+"""The open store: two connections, and what each thread does with its own. Blocking; `Store` keeps it off the loop."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,9 +12,9 @@ import apsw
 
 from sidecar.domain.errors import Code, LedgerError
 from sidecar.store.commit import commit_together
-from sidecar.store.connection import BUSY_TIMEOUT_MS, open_reader, open_writer
+from sidecar.store.connection import BUSY_TIMEOUT_MS, open_reader, open_writer, prepare_to_write
 from sidecar.store.errors import translated
-from sidecar.store.migrate import migrate, shipped
+from sidecar.store.migrate import migrate, missing, shipped
 from sidecar.store.reserve import Reserve
 from sidecar.store.worker import Job, Outcome, attempt
 
@@ -31,7 +30,7 @@ class Alone:
 
     job: Callable[[], Any]
 
-    def __call__(self, db: apsw.Connection) -> Any:
+    def __call__(self, _: apsw.Connection) -> Any:
         return self.job()
 
 
@@ -39,13 +38,15 @@ class Database:
     """One writing and one reading connection to a migrated store."""
 
     def __init__(self, path: Path, *, now: int, vfs: str | None = None) -> None:
-        """Open, migrate, and let go of what an earlier life left in the log. Raises `LedgerError`."""
+        """Open and migrate. Raises `LedgerError`, and `OSError` if the file cannot be created."""
         self._path = path
         self._reserve = Reserve(path.with_name(path.name + ".reserve"))
         with _opening(), translated():
             self._writer = open_writer(path, vfs)
             try:
-                migrate(self._writer, shipped(), now)
+                lacking = missing(self._writer, shipped())
+                prepare_to_write(self._writer)
+                migrate(self._writer, lacking, now)
                 self._reader = open_reader(path, vfs)
             except (apsw.Error, LedgerError):
                 self._writer.close()
@@ -69,12 +70,12 @@ class Database:
         return [attempt(partial(self._read, job)) for job in jobs]
 
     def erase(self, delete_some: Callable[[apsw.Connection], int]) -> int:
-        """Run one transaction of deletes on the writer's thread, on a full disk with the reserve's space. Answers how many."""
+        """Run one transaction of deletes, on a full disk with the reserve's space. Answers how many. For `Alone`."""
         deleted: int = self._freeing(partial(_commit_alone, self._writer, delete_some))
         return deleted
 
     def truncate_log(self) -> bool:
-        """Move the write-ahead log into the file and empty it, so that nothing deleted is left there. False: a reader holds it."""
+        """Move the write-ahead log into the file and empty it. False while a reader holds it. For `Alone`."""
         return self._freeing(partial(_truncate_log, self._writer))
 
     def close(self) -> None:
@@ -142,7 +143,7 @@ def _truncate_log(db: apsw.Connection) -> bool:
 def _identity(path: Path) -> tuple[int, int] | None:
     """Which file the path names, without opening it: opening and closing it would drop SQLite's locks."""
     try:
-        status = os.stat(path)
+        status = path.stat()
     except OSError:
         return None
     return status.st_dev, status.st_ino

@@ -30,9 +30,11 @@ def translate(error: apsw.Error) -> LedgerError | None:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise the ledger's error for SQLite's; a bug's goes through as it is."""
+    """Raise the ledger's error for SQLite's, and for a text column that holds no text. A bug goes through as it is."""
     try:
         yield
+    except UnicodeDecodeError as error:
+        raise LedgerError(_CORRUPT.code, _CORRUPT.message) from error
     except apsw.Error as error:
         translation = translate(error)
         if translation is None:

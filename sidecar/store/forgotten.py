@@ -1,7 +1,7 @@
 """Forget: rows go, and a digest stays so that a redelivery does not bring the turn back."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import apsw
@@ -13,6 +13,11 @@ BATCH_ROWS: Final = 200
 
 _REMEMBER: Final = "INSERT INTO forgotten_turns (digest, forgotten_at) VALUES (?, ?) ON CONFLICT DO NOTHING"
 
+#: As bytes: a damaged key that is no text any more must not keep its row from being erased.
+_KEYS: Final = """
+SELECT id, CAST(agent_handle AS BLOB), CAST(conversation_key AS BLOB), CAST(work_key AS BLOB) FROM conversation_sessions
+"""
+
 _DELETE: Final = "DELETE FROM conversation_sessions WHERE id = ?"
 
 #: Later turns move up by one, so that a gap in the ordinals always means an entry that is no longer kept.
@@ -23,7 +28,8 @@ WHERE agent_handle = ? AND conversation_key = ? AND trimmed IN (0, 1) AND ordina
 
 
 def is_forgotten(db: apsw.Connection, key: TurnKey) -> bool:
-    found: int | None = db.execute("SELECT 1 FROM forgotten_turns WHERE digest = ?", (_digest(key),)).get
+    """Whether the turn was forgotten, and its digest is still kept."""
+    found: int | None = db.execute("SELECT 1 FROM forgotten_turns WHERE digest = ?", (_digest(_keys(key)),)).get
     return found is not None
 
 
@@ -38,47 +44,47 @@ def forget_turn(db: apsw.Connection, key: TurnKey, now: int) -> int:
     if row is None:
         return 0
     row_id, ordinal = row
-    _remember(db, key, now)
+    _remember(db, _keys(key), now)
     db.execute(_DELETE, (row_id,))
     db.execute(_MOVE_UP, (conversation.agent_handle, conversation.conversation_key, ordinal))
     return 1
 
 
 def forget_some_of_conversation(db: apsw.Connection, conversation: Conversation, now: int) -> int:
-    """Delete up to `BATCH_ROWS` turns of a seat's conversation. Answers how many; fewer than that many: none are left."""
+    """Delete up to `BATCH_ROWS` turns of a seat's conversation. Answers how many; fewer than that: none are left."""
     rows = db.execute(
-        "SELECT id, conversation_key, work_key FROM conversation_sessions"
-        " WHERE agent_handle = ? AND conversation_key = ? LIMIT ?",
+        f"{_KEYS} WHERE agent_handle = ? AND conversation_key = ? LIMIT ?",
         (conversation.agent_handle, conversation.conversation_key, BATCH_ROWS),
     ).fetchall()
-    return _forget_rows(db, conversation.agent_handle, rows, now)
+    return _forget_rows(db, rows, now)
 
 
 def forget_some_of_seat(db: apsw.Connection, agent_handle: str, now: int) -> int:
-    """Delete up to `BATCH_ROWS` turns of a seat. Answers how many; fewer than that many: none are left."""
-    rows = db.execute(
-        "SELECT id, conversation_key, work_key FROM conversation_sessions WHERE agent_handle = ? LIMIT ?",
-        (agent_handle, BATCH_ROWS),
-    ).fetchall()
-    return _forget_rows(db, agent_handle, rows, now)
+    """Delete up to `BATCH_ROWS` turns of a seat. Answers how many; fewer than that: none are left."""
+    rows = db.execute(f"{_KEYS} WHERE agent_handle = ? LIMIT ?", (agent_handle, BATCH_ROWS)).fetchall()
+    return _forget_rows(db, rows, now)
 
 
-def _forget_rows(db: apsw.Connection, agent_handle: str, rows: Sequence[tuple[Any, ...]], now: int) -> int:
-    for row_id, conversation_key, work_key in rows:
-        if work_key:
-            _remember(db, TurnKey(Conversation(agent_handle, conversation_key), work_key), now)
+def _forget_rows(db: apsw.Connection, rows: Sequence[tuple[Any, ...]], now: int) -> int:
+    for row_id, *keys in rows:
+        if all(keys):
+            _remember(db, keys, now)
         db.execute(_DELETE, (row_id,))
     return len(rows)
 
 
-def _remember(db: apsw.Connection, key: TurnKey, now: int) -> None:
-    db.execute(_REMEMBER, (_digest(key), now))
+def _remember(db: apsw.Connection, keys: Iterable[bytes], now: int) -> None:
+    db.execute(_REMEMBER, (_digest(keys), now))
 
 
-def _digest(key: TurnKey) -> bytes:
+def _keys(key: TurnKey) -> Iterator[bytes]:
+    conversation = key.conversation
+    return (part.encode() for part in (conversation.agent_handle, conversation.conversation_key, key.work_key))
+
+
+def _digest(keys: Iterable[bytes]) -> bytes:
     digest = hashlib.sha256()
-    for part in (key.conversation.agent_handle, key.conversation.conversation_key, key.work_key):
-        data = part.encode()
-        digest.update(len(data).to_bytes(8))
-        digest.update(data)
+    for key in keys:
+        digest.update(len(key).to_bytes(8))
+        digest.update(key)
     return digest.digest()

@@ -12,7 +12,7 @@ from sidecar.domain.errors import Code, LedgerError
 from sidecar.store.codec import Identity, Unreadable, decode
 
 _NEWEST: Final = """
-SELECT ordinal, work_key, entry_id, version, entry, checksum FROM conversation_sessions
+SELECT ordinal, CAST(work_key AS BLOB), CAST(entry_id AS BLOB), version, entry, checksum FROM conversation_sessions
 WHERE agent_handle = ? AND conversation_key = ? AND trimmed = 0 ORDER BY ordinal DESC LIMIT ?
 """
 
@@ -26,7 +26,7 @@ SELECT 1 FROM conversation_sessions
 WHERE agent_handle = ? AND conversation_key = ? AND work_key = ? AND work_key <> ''
 """
 
-#: The columns of `_NEWEST`; their types are held by the STRICT table.
+#: The columns of `_NEWEST`, texts as bytes: one that is no text any more costs its row alone.
 _Row = tuple[Any, ...]
 
 
@@ -60,8 +60,9 @@ def _readable(conversation: Conversation, row: _Row) -> Entry | None:
     """One damaged row costs that row."""
     _, work_key, entry_id, version, data, expected = row
     try:
-        return decode(Identity(TurnKey(conversation, work_key), entry_id, version), data, expected)
-    except Unreadable:
+        key = TurnKey(conversation, work_key.decode())
+        return decode(Identity(key, entry_id.decode(), version), data, expected)
+    except (Unreadable, UnicodeDecodeError):
         return None
 
 

@@ -10,8 +10,8 @@ from typing import Self
 class Lock:
     """An exclusive flock on a file beside what it guards.
 
-    The kernel gives it back when the process ends, however it ends, so a lock is never stale. The file stays: to delete it
-    would let two processes hold a lock on two files of one name.
+    The kernel gives it back when the process ends, however it ends, so a lock is never stale. The file stays: to delete
+    it would let two processes hold a lock on two files of one name.
     """
 
     def __init__(self, path: Path) -> None:

@@ -43,11 +43,11 @@ def shipped() -> list[Migration]:
     return sorted((_read(file) for file in files), key=lambda migration: migration.number)
 
 
-def migrate(db: apsw.Connection, migrations: Sequence[Migration], now: int) -> None:
-    """Bring the store to this program's schema.
+def missing(db: apsw.Connection, migrations: Sequence[Migration]) -> list[Migration]:
+    """The migrations that the store still lacks. Reads only.
 
-    Raises `LedgerError`: STORE_NEWER if a later program has been here; STORE_CORRUPT if the file is another program's, or
-    if what it was built from is not what this program would have built it from.
+    Raises `LedgerError`: STORE_NEWER if a later program has been here; STORE_CORRUPT if the file is another program's,
+    or if what it was built from is not what this program would have built it from.
     """
     _refuse_foreign(db)
     applied = _applied(db)
@@ -55,14 +55,18 @@ def migrate(db: apsw.Connection, migrations: Sequence[Migration], now: int) -> N
     if newer := [number for number in applied if number > max(known, default=0)]:
         raise LedgerError(
             Code.STORE_NEWER,
-            f"the store has schema {max(newer)}, this program knows {max(known, default=0)}; run the newer program again",
+            f"the store has schema {max(newer)}, this program knows {max(known, default=0)}; run the newer program",
         )
     for number, checksum in applied.items():
         if number not in known or known[number].checksum != checksum:
             raise LedgerError(Code.STORE_CORRUPT, f"migration {number} is not the one that the store was built with")
+    return [migration for migration in migrations if migration.number not in applied]
+
+
+def migrate(db: apsw.Connection, migrations: Sequence[Migration], now: int) -> None:
+    """Apply the migrations in their order, each whole or not at all. `now` is seconds since 1970, UTC."""
     for migration in migrations:
-        if migration.number not in applied:
-            _apply(db, migration, now)
+        _apply(db, migration, now)
 
 
 def _refuse_foreign(db: apsw.Connection) -> None:

@@ -1,4 +1,4 @@
-"""The store as the services see it: opened in its own time, refusing with a reason until then, never on the event loop."""
+"""The store as the services see it: opened in its own time, refusing with a reason until then, off the event loop."""
 
 import asyncio
 import logging
@@ -42,8 +42,8 @@ _CLOSING: Final = "the store is closing; retry"
 class Store:
     """One seat of ownership: the lock, the database, its two threads.
 
-    Every operation raises `LedgerError`: STORE_UNAVAILABLE while the store is starting, held elsewhere, closing or gone,
-    STORE_NEWER or STORE_CORRUPT where it cannot be used, else as SQLite fails.
+    Every operation raises `LedgerError`: STORE_UNAVAILABLE while the store is starting, held elsewhere, closing or
+    gone, STORE_NEWER or STORE_CORRUPT where it cannot be used, else as SQLite fails.
     """
 
     def __init__(self, path: Path, *, clock: Clock, vfs: str | None = None) -> None:
@@ -65,7 +65,7 @@ class Store:
         self._opening = asyncio.create_task(self._open())
 
     async def opened(self) -> None:
-        """Wait until the store is open. Raises the `LedgerError` that keeps it from opening, where no retry mends it."""
+        """Wait until the store is open. Raises the `LedgerError` that keeps it closed, where no retry mends that."""
         if self._opening is not None:
             await asyncio.shield(self._opening)
         self._require_open()
@@ -147,13 +147,17 @@ class Store:
         return complete
 
     async def _keep_erasing(self) -> None:
-        """Until the log is empty; closing the store empties it too."""
-        while not await self._closes_within(_RETRY_S):
-            try:
-                if await self._truncate_log():
-                    return
-            except LedgerError as error:
-                _log.warning("erasure is still pending: %s", error.message)
+        """Until the log is empty, or the store closes, which empties it too."""
+        while not await self._log_is_empty():
+            if await self._closes_within(_RETRY_S):
+                return
+
+    async def _log_is_empty(self) -> bool:
+        try:
+            return await self._truncate_log()
+        except LedgerError as error:
+            _log.warning("what was forgotten is not yet erased: %s", error.message)
+            return False
 
     async def _open(self) -> None:
         """Until the store is open, or until only a person can mend it."""
@@ -183,6 +187,7 @@ class Store:
         if not self._closing.is_set():
             self._refusal = None
             _log.info("the store is open")
+            self._erasing = asyncio.create_task(self._keep_erasing())
         return True
 
     def _refuse(self, error: LedgerError) -> None:
@@ -195,10 +200,9 @@ class Store:
     def _open_here(self) -> Database:
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            owned = self._lock.held or self._lock.acquire()
+            if not self._lock.held and not self._lock.acquire():
+                raise LedgerError(Code.STORE_UNAVAILABLE, _HELD)
+            return Database(self._path, now=self._clock(), vfs=self._vfs)
         except OSError as error:
             message = f"the store's folder cannot be used ({error.strerror}); check the volume and its permissions"
             raise LedgerError(Code.STORE_UNAVAILABLE, message) from error
-        if not owned:
-            raise LedgerError(Code.STORE_UNAVAILABLE, _HELD)
-        return Database(self._path, now=self._clock(), vfs=self._vfs)

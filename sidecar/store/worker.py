@@ -1,7 +1,7 @@
 """A thread with a queue: SQLite's work happens there, and never on the event loop.
 
-Jobs that arrive while a batch is under way form the next one. So the thread neither waits for company when idle nor pays
-for one commit each when busy, and the event loop is woken once a batch.
+Jobs that arrive while a batch is under way form the next one. So the thread neither waits for company when idle nor
+pays for one commit each when busy, and the event loop is woken once a batch.
 """
 
 import asyncio
