@@ -13,8 +13,6 @@ import click
 import grpc
 from turnledger import History, Ledger, Phase, Receipt, Turn
 from turnledger.identity import work_key
-from turnledger.v1.render_pb2 import HistoryRequest
-from turnledger.v1.render_pb2_grpc import RenderStub
 
 from sidecar.cli.story import AGENT_HANDLE, CONTEXT, CONVERSATION_KEY, NEXT_TASK, TURNS, Played
 
@@ -125,19 +123,12 @@ async def _timed(work: Callable[[], Awaitable[T]]) -> tuple[T, float]:
 
 
 async def _answering(sidecar: "_Sidecar") -> None:
-    """Wait until the sidecar has a store to answer from. An engine need not: its client fails open."""
+    """Wait until the sidecar listens. An engine need not: its client fails open."""
     async with grpc.aio.insecure_channel(sidecar.target) as channel:
-        history = RenderStub(channel).History
-        request = HistoryRequest(agent_handle=AGENT_HANDLE, conversation_key=CONVERSATION_KEY)
-        end = time.monotonic() + _PATIENCE_S
-        while True:
-            try:
-                await history(request, timeout=_PATIENCE_S, wait_for_ready=True)
-                return
-            except grpc.aio.AioRpcError as error:
-                if time.monotonic() > end:
-                    raise click.ClickException(f"the sidecar did not start:\n{sidecar.log}") from error
-            await asyncio.sleep(0.02)
+        try:
+            await asyncio.wait_for(channel.channel_ready(), _PATIENCE_S)
+        except TimeoutError as error:
+            raise click.ClickException(f"the sidecar did not start:\n{sidecar.log}") from error
 
 
 def _title(text: str) -> None:

@@ -33,7 +33,7 @@ def parse(text: str) -> Json:
 
 
 def compact(value: Json, depth: int = 0) -> str:
-    """The value on one line: no spaces, sorted keys, non-ASCII and `<>&` unescaped. Raises `NotPlainJson` if too deep."""
+    """The value on one line: no spaces, sorted keys, non-ASCII and `<>&` as is. Raises `NotPlainJson` if too deep."""
     if depth > JSON_DEPTH:
         raise NotPlainJson
     if isinstance(value, Number):

@@ -10,11 +10,8 @@ from typing import Final
 
 PREFIX: Final = "| "
 
-#: Whatever Unicode (and `str.splitlines`) counts as the end of a line, CRLF as one.
-_LINE_BREAK: Final = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-
-#: The same but for the line feed, which nearly every text has alone.
-_RARE_LINE_BREAK: Final = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+#: What ends a line, for Unicode and for `str.splitlines`: CRLF counts as one, and ends in the line feed.
+_LINE_BREAKS: Final = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 
 #: What a JSON string may hold raw but a single line may not: line breaks beyond ASCII, DEL, and lone surrogates, which
 #: have no UTF-8 at all.
@@ -31,9 +28,8 @@ def quote(text: str) -> str:
 
     Reversible: split at line breaks, drop one prefix from each piece, and the text is back, byte for byte.
     """
-    if _RARE_LINE_BREAK.search(text) is None:
-        return PREFIX + text.replace("\n", "\n" + PREFIX)
-    return PREFIX + _LINE_BREAK.sub(lambda found: found[0] + PREFIX, text)
+    last = PREFIX if text[-1:] in _LINE_BREAKS else ""
+    return PREFIX + PREFIX.join(text.splitlines(keepends=True)) + last
 
 
 def json_string(text: str) -> str:

@@ -31,7 +31,7 @@ class Telemetry:
         return NoOpLogger(_SCOPE) if self._provider is None else self._provider.get_logger(_SCOPE)
 
     async def close(self) -> None:
-        """Export what is left, for `_FLUSH_S` at most: the exporter keeps no timeout of its own where nothing listens."""
+        """Export what is left, for `_FLUSH_S` at most: the exporter keeps no timeout where nothing listens."""
         if self._provider is None:
             return
         try:

@@ -1,0 +1,126 @@
+# turnledger. `make` alone says what there is to do. Needs Python 3.11 or newer and make; the rest is set up in .venv.
+# Written for make 3.81 too, which is what macOS ships.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+RUN    := $(BIN)/python -m
+
+# The locks hold everything, so pip resolves nothing and builds nothing but this checkout, which it installs editable with
+# the locked hatchling: build isolation would fetch past the lock. Bytecode is made when it is first wanted.
+PIP    := $(RUN) pip --quiet --disable-pip-version-check --no-input
+LOCKED := $(PIP) install --no-deps --require-hashes --only-binary=:all: --no-compile
+LOCAL  := $(PIP) install --no-deps --no-build-isolation -e clients/python -e .
+
+# What somebody's own shell or pip.conf may hold and what would make pip or python leave .venv.
+export PIP_USER := 0
+export PYTHONNOUSERSITE := 1
+# buf keeps its cache here, so that a machine without a home folder will do.
+export BUF_CACHE_DIR := $(CURDIR)/$(VENV)/buf-cache
+unexport PIP_TARGET PIP_PREFIX PYTHONPATH PYTHONHOME
+
+say = @printf '[turnledger] %s\n'
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test slow check format lint types arrows proto fresh examples stubs baseline lock wheels clean
+
+help: ## What there is to do
+	@printf 'turnledger: the conversation session ledger of an agent engine, as a gRPC sidecar\n\n'
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@printf '\nNew here? Run "make demo", then read README.md. Changing something? CONTRIBUTING.md.\n'
+
+# --- the two commands ---
+
+demo: $(VENV)/.runtime ## Play a conversation through a real sidecar, and show what its next turn receives
+	@$(BIN)/turnledger demo
+
+test: $(VENV)/.dev ## The quick tests, with branch coverage (some of them, without: ARGS="-k settle")
+	$(RUN) pytest -n auto -m "not slow" $(or $(ARGS),--cov --cov-report=term:skip-covered)
+
+slow: $(VENV)/.dev ## The tests that take minutes: killed sidecars, long replays
+	$(RUN) pytest -m slow --timeout 900 $(ARGS)
+
+# --- what a change must pass beside its tests ---
+
+check: lint types arrows proto fresh examples ## Format, lint, types, import arrows, proto, stubs, the docs' examples
+	$(say) "check: all good"
+
+format: $(VENV)/.dev ## Format the code and mend what ruff can
+	$(RUN) ruff check --fix .
+	$(RUN) ruff format .
+
+lint: $(VENV)/.dev
+	$(say) "format and lint"
+	@$(RUN) ruff format --check --diff .
+	@$(RUN) ruff check .
+
+types: $(VENV)/.dev
+	$(say) "types"
+	@$(RUN) mypy
+
+arrows: $(VENV)/.dev
+	$(say) "import arrows"
+	@$(BIN)/lint-imports --no-logo
+
+proto: $(VENV)/.dev
+	$(say) "proto: lint, and nothing broken since the baseline"
+	@$(BIN)/buf lint proto
+	@$(BIN)/buf breaking proto --against proto/baseline.json
+
+fresh: $(VENV)/.dev
+	$(say) "stubs match the proto files"
+	@$(RUN) tools.stubs --check
+
+examples: $(VENV)/.dev
+	$(say) "the docs' examples run"
+	@$(RUN) pytest -q tests/docs
+
+# --- what is generated and committed ---
+
+stubs: $(VENV)/.dev ## Generate clients/python/turnledger/v1 from proto/
+	@$(RUN) tools.stubs
+
+baseline: proto ## Take today's proto as the released contract (at a release only; refused if it breaks the last)
+	@$(BIN)/buf build proto --exclude-source-info -o $(VENV)/baseline.json
+	@$(RUN) json.tool $(VENV)/baseline.json proto/baseline.json
+
+# One lock for every supported Python and system; dev is held to the others' versions, so tests run on what is shipped.
+COMPILE = $(RUN) uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+  --no-emit-index-url --no-emit-find-links --no-emit-package turnledger $(UPGRADE)
+
+lock: $(VENV)/.dev ## Write requirements/*.lock from pyproject.toml (UPGRADE=--upgrade takes newer versions)
+	$(COMPILE) pyproject.toml -o requirements/runtime.lock
+	$(COMPILE) --group build -o requirements/build.lock
+	$(COMPILE) pyproject.toml --group build --group dev -c requirements/runtime.lock -c requirements/build.lock \
+	  -o requirements/dev.lock
+
+wheels: $(VENV)/.dev ## Build both wheels into dist/
+	@rm -rf dist
+	@$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist ./clients/python .
+	$(say) "wheels are in dist/"
+
+clean: ## Remove .venv, wheels and caches
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
+
+# --- set-up: once, and again when a lock or a pyproject changes ---
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "turnledger needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1)." >&2; \
+	  echo "Name another one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	$(say) "creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "$(PYTHON) could not make a virtual environment. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+
+$(VENV)/.runtime: requirements/runtime.lock requirements/build.lock pyproject.toml clients/python/pyproject.toml | $(BIN)/python
+	$(say) "installing the locked packages"
+	@$(LOCKED) -r requirements/runtime.lock -r requirements/build.lock
+	@$(LOCAL)
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.lock pyproject.toml clients/python/pyproject.toml | $(BIN)/python
+	$(say) "installing the locked packages and development tools"
+	@$(LOCKED) -r requirements/dev.lock
+	@$(LOCAL)
+	@touch $@

@@ -1,0 +1,1 @@
+"""Whole conversations through the client into a real sidecar process."""

@@ -1,0 +1,1 @@
+"""What the Makefile runs and no release ships."""
