@@ -1,12 +1,12 @@
 """Group commit: the jobs of one batch share one transaction, and so one sync of the disk."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import apsw
 
 from sidecar.store.errors import translated
+from sidecar.store.transaction import Kind, transaction
 from sidecar.store.worker import Job, Outcome, attempt
 
 
@@ -25,17 +25,5 @@ def commit_together(db: apsw.Connection, jobs: Sequence[Job]) -> list[Outcome[An
 
 
 def _commit(db: apsw.Connection, jobs: Sequence[Job]) -> list[Any]:
-    with translated(), _transaction(db):
+    with translated(), transaction(db, Kind.IMMEDIATE):
         return [job(db) for job in jobs]
-
-
-@contextmanager
-def _transaction(db: apsw.Connection) -> Iterator[None]:
-    """Immediate: a transaction that reads first and then finds another writer would fail, whatever the timeout."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        db.execute("COMMIT")
-    finally:
-        if db.in_transaction:
-            db.execute("ROLLBACK")

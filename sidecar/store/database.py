@@ -80,8 +80,10 @@ class Database:
 
     def close(self) -> None:
         """Close both connections; the last one moves the log into the file."""
-        self._reader.close()
-        self._writer.close()
+        try:
+            self._reader.close()
+        finally:
+            self._writer.close()
 
     def _run_alone(self, job: Job) -> Outcome[Any]:
         return attempt(partial(job, self._writer))

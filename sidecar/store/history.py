@@ -10,6 +10,7 @@ from sidecar.domain.eligibility import Conversation, TurnKey
 from sidecar.domain.entry import Entry
 from sidecar.domain.errors import Code, LedgerError
 from sidecar.store.codec import Identity, Unreadable, decode
+from sidecar.store.transaction import Kind, transaction
 
 _NEWEST: Final = """
 SELECT ordinal, CAST(work_key AS BLOB), CAST(entry_id AS BLOB), version, entry, checksum FROM conversation_sessions
@@ -45,7 +46,7 @@ def read_history(db: apsw.Connection, key: TurnKey, max_entries: int) -> Reading
     """
     conversation = key.conversation
     keys = (conversation.agent_handle, conversation.conversation_key)
-    with db:
+    with transaction(db, Kind.DEFERRED):
         rows: list[_Row] = db.execute(_NEWEST, (*keys, max_entries)).fetchall()
         trimmed = 0 if rows else _ordinal(db, keys)
         recorded = bool(key.work_key) and db.execute(_RECORDED, (*keys, key.work_key)).get is not None

@@ -13,6 +13,7 @@ import apsw
 
 from sidecar.domain.errors import Code, LedgerError
 from sidecar.store.connection import APPLICATION_ID
+from sidecar.store.transaction import Kind, transaction
 
 _LEDGER: Final = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -82,8 +83,7 @@ def _applied(db: apsw.Connection) -> dict[int, str]:
 
 
 def _apply(db: apsw.Connection, migration: Migration, now: int) -> None:
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(db, Kind.IMMEDIATE):
         db.pragma("application_id", APPLICATION_ID)
         db.execute(_LEDGER)
         db.execute(migration.sql)
@@ -91,11 +91,6 @@ def _apply(db: apsw.Connection, migration: Migration, now: int) -> None:
             "INSERT INTO schema_migrations (number, name, checksum, applied_at) VALUES (?, ?, ?, ?)",
             (migration.number, migration.name, migration.checksum, now),
         )
-        db.execute("COMMIT")
-    except apsw.Error:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
 
 
 def _read(file: Traversable) -> Migration:

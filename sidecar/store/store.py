@@ -74,12 +74,14 @@ class Store:
         """Refuse what comes, finish what was accepted, close the file, give the lock back."""
         self._closing.set()
         self._refusal = LedgerError(Code.STORE_UNAVAILABLE, _CLOSING)
-        await asyncio.gather(*(task for task in (self._opening, self._erasing) if task is not None))
-        if self._database is not None:
-            await self._writer.stop()
-            await self._reader.stop()
-            await asyncio.to_thread(self._database.close)
-        self._lock.release()
+        try:
+            await asyncio.gather(*(task for task in (self._opening, self._erasing) if task is not None))
+            if self._database is not None:
+                await self._writer.stop()
+                await self._reader.stop()
+                await asyncio.to_thread(self._database.close)
+        finally:
+            self._lock.release()
 
     async def append(self, key: TurnKey, entry: Entry, entry_id: str, max_entries: int) -> Appended:
         """Record a turn; answers once it is on disk."""
