@@ -1,15 +1,15 @@
 """The account: what stands for the older turns once they no longer fit whole.
 
 Its facts are the sidecar's own, taken from the entry and never from a model: when, which run, whether anybody was told,
-how it ended, and which writes ran.
+how it ended, and which writes ran. The words below them are the entry's note, if it has one.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sidecar.domain.calls import write_names
-from sidecar.domain.entry import DONE, Entry
-from sidecar.domain.text import size_of
+from sidecar.domain.call_lines import write_names
+from sidecar.domain.entry import DONE, Entry, Recorded
+from sidecar.domain.text import quote, size_of
 
 _SEPARATOR = "\n"
 
@@ -23,25 +23,27 @@ class Account:
     left_out: int
 
 
-def write_account(entries: Sequence[Entry], short_ids: dict[str, str], room: int) -> Account:
+def write_account(recorded: Sequence[Recorded], short_ids: dict[str, str], room: int) -> Account:
     """The account of the entries, oldest first, within `room` bytes of UTF-8, its heading and left-out line among them.
 
     What does not fit is left out oldest first, and counted. Where not even the heading and that line fit, they stand
     all the same: a turn that is left out is never left out in silence.
     """
-    items = [_item(entry, short_ids[entry.turn_id]) for entry in entries]
-    kept = _newest_within(items, room - size_of(_assemble(entries, [])))
-    if kept < len(items) and len(items) > 0:
-        return Account(_assemble(entries, items[len(items) - kept :]), kept, len(items) - kept)
-    return Account(_assemble(entries, items), kept, 0)
+    items = [_item(each, short_ids[each.entry.turn_id]) for each in recorded]
+    left_out = 0
+    text = _assemble(recorded, items)
+    while size_of(text) > room and left_out < len(items):
+        left_out = max(left_out + 1, len(items) - _newest_within(items, room - size_of(_assemble(recorded, []))))
+        text = _assemble(recorded, items[left_out:])
+    return Account(text, len(items) - left_out, left_out)
 
 
-def _assemble(entries: Sequence[Entry], items: list[str]) -> str:
+def _assemble(recorded: Sequence[Recorded], items: Sequence[str]) -> str:
     """Heading, the line for what is left out, and the newest items."""
-    left_out = entries[: len(entries) - len(items)]
-    head = [f"### {len(entries)} older turn(s), condensed", ""]
+    head = [f"### {len(recorded)} older turn(s), condensed", ""]
+    left_out = recorded[: len(recorded) - len(items)]
     if left_out:
-        replied = sum(_replied(entry) for entry in left_out)
+        replied = sum(_replied(each.entry) for each in left_out)
         head.append(f"- (+{len(left_out)} still older turn(s) left out, {replied} of them replied)")
     return _SEPARATOR.join([*head, *items])
 
@@ -57,10 +59,13 @@ def _newest_within(items: Sequence[str], room: int) -> int:
     return fitting
 
 
-def _item(entry: Entry, short_id: str) -> str:
+def _item(recorded: Recorded, short_id: str) -> str:
+    """The facts on one line, then the note as quoted text: whatever a model wrote stands below what is so."""
+    entry = recorded.entry
     writes = write_names(entry.calls)
     facts = [*_outcome(entry), f"writes: {writes}" if writes else "no writes"]
-    return f"- {entry.completed_at} (turn {short_id}): {'; '.join(facts)} (no note)"
+    line = f"- {entry.completed_at} (turn {short_id}): {'; '.join(facts)}"
+    return f"{line}{_SEPARATOR}{quote(recorded.note)}" if recorded.note else f"{line} (no note)"
 
 
 def _outcome(entry: Entry) -> list[str]:

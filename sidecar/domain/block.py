@@ -9,7 +9,7 @@ from typing import Final
 from turnledger.compose import HISTORY_HEADING
 
 from sidecar.domain.account import Account, write_account
-from sidecar.domain.entry import Entry, Field, entry_text, largest_fields, short_ids
+from sidecar.domain.entry import Field, Recorded, entry_text, largest_first, short_ids
 from sidecar.domain.limits import ACCOUNT_BYTES, BLOCK_BYTES, WHOLE_BYTES
 from sidecar.domain.text import size_of
 
@@ -58,7 +58,7 @@ class History:
 class Kept:
     """What the store still has of a conversation: its entries, oldest first, and how many others there were."""
 
-    entries: Sequence[Entry]
+    recorded: Sequence[Recorded]
     no_longer_kept: int = 0
     unreadable: int = 0
 
@@ -69,10 +69,11 @@ def build(kept: Kept, hard_limit: int) -> History:
     `BLOCK_BYTES` bounds the entries and the account. The newest entry is whole even where it alone exceeds that; only
     past the hard limit are its largest fields named by size and digest.
     """
-    if not kept.entries and not kept.no_longer_kept:
+    if not kept.recorded and not kept.no_longer_kept:
         return History(HistoryState.EMPTY)
-    ids = short_ids([entry.turn_id for entry in kept.entries])
-    texts = [entry_text(entry, ids[entry.turn_id]) for entry in kept.entries]
+    entries = [recorded.entry for recorded in kept.recorded]
+    ids = short_ids([entry.turn_id for entry in entries])
+    texts = [entry_text(entry, ids[entry.turn_id]) for entry in entries]
     history = _assemble(kept, ids, texts, "", BLOCK_BYTES)
     if history.size > hard_limit:
         return _within_hard_limit(kept, ids, texts, hard_limit)
@@ -85,26 +86,35 @@ def _within_hard_limit(kept: Kept, ids: dict[str, str], texts: list[str], hard_l
     fixed = _assemble(bare, {}, [], _named_notice(len(Field)), BLOCK_BYTES).size
     room = min(BLOCK_BYTES, hard_limit - fixed - len(_APART))
     history = _assemble(kept, ids, texts, "", room)
-    if history.size <= hard_limit or not kept.entries:
+    if history.size <= hard_limit or not kept.recorded:
         return history
-    newest = kept.entries[-1]
-    fields = largest_fields(newest)
-    for count in range(1, len(fields) + 1):
-        text = entry_text(newest, ids[newest.turn_id], frozenset(fields[:count]))
-        history = _assemble(kept, ids, [*texts[:-1], text], _named_notice(count), room)
+    newest = kept.recorded[-1].entry
+    for named in largest_first(newest):
+        text = entry_text(newest, ids[newest.turn_id], named)
+        history = _assemble(kept, ids, [*texts[:-1], text], _named_notice(len(named)), room)
         if history.size <= hard_limit:
             break
     return history
 
 
+def without_note(kept: Kept, history: History) -> list[Recorded]:
+    """The entries that stand in the history's account by their facts alone."""
+    told = kept.recorded[history.left_out : history.left_out + history.condensed]
+    return [recorded for recorded in told if not recorded.note]
+
+
+def slid_out(sizes: Sequence[int]) -> range:
+    """Which entries are no longer whole since the newest came: places in `sizes` (bytes as rendered), oldest first."""
+    whole_before = len(sizes) - 1 - whole_count(sizes[:-1], BLOCK_BYTES)
+    return range(whole_before, len(sizes) - whole_count(sizes, BLOCK_BYTES))
+
+
 def _assemble(kept: Kept, ids: dict[str, str], texts: list[str], named_notice: str, room: int) -> History:
-    whole = _whole_run(texts, room)
-    older = texts[: len(texts) - whole]
+    whole = whole_count([size_of(text) for text in texts], room)
+    older = kept.recorded[: len(texts) - whole]
     account = Account("", 0, 0)
-    if older and _joined_size(older) + len(_APART) <= _account_room(room):
-        whole = len(texts)
-    elif older:
-        account = write_account(kept.entries[: len(older)], ids, _account_room(room) - len(_APART))
+    if older:
+        account = write_account(older, ids, _account_room(room) - len(_APART))
     notices = _notices(kept, named_notice)
     parts = [HISTORY_HEADING, CONTRACT, notices, account.text, *texts[len(texts) - whole :]]
     return History(
@@ -118,25 +128,27 @@ def _assemble(kept: Kept, ids: dict[str, str], texts: list[str], named_notice: s
     )
 
 
-def _whole_run(texts: Sequence[str], room: int) -> int:
-    """How many of the newest entries are whole: all within `room`, else the longest run within three quarters of it.
+def whole_count(sizes: Sequence[int], room: int) -> int:
+    """How many of the newest entries are whole, by their sizes in bytes, oldest first.
 
-    Never none: the newest entry survives, however long.
+    All within `room`; else the longest run within three quarters of it, and never none: the newest entry survives,
+    however long. The older ones too, where they fit the last quarter as they are.
     """
-    if _joined_size(texts) <= room:
-        return len(texts)
-    left = _whole_room(room)
+    if _joined(sizes) <= room:
+        return len(sizes)
+    run = max(_run_within(sizes, room * WHOLE_BYTES // BLOCK_BYTES), 1)
+    older = sizes[: len(sizes) - run]
+    return len(sizes) if _joined(older) + len(_APART) <= _account_room(room) else run
+
+
+def _run_within(sizes: Sequence[int], room: int) -> int:
     run = 0
-    for text in reversed(texts):
-        left -= size_of(text) + (len(_APART) if run else 0)
-        if left < 0:
+    for size in reversed(sizes):
+        room -= size + (len(_APART) if run else 0)
+        if room < 0:
             break
         run += 1
-    return max(run, 1)
-
-
-def _whole_room(room: int) -> int:
-    return room * WHOLE_BYTES // BLOCK_BYTES
+    return run
 
 
 def _account_room(room: int) -> int:
@@ -145,8 +157,8 @@ def _account_room(room: int) -> int:
     return room * ACCOUNT_BYTES // BLOCK_BYTES
 
 
-def _joined_size(texts: Sequence[str]) -> int:
-    return sum(size_of(text) for text in texts) + len(_APART) * max(len(texts) - 1, 0)
+def _joined(sizes: Sequence[int]) -> int:
+    return sum(sizes) + len(_APART) * max(len(sizes) - 1, 0)
 
 
 def _notices(kept: Kept, named_notice: str) -> str:

@@ -1,17 +1,13 @@
-"""Tool calls: what is kept of one, and the lines that a turn's calls become.
+"""Tool calls: what is kept of one, and which of a turn's calls are shown."""
 
-A write is always shown. A reader must never take a write for a read, nor a failure for a success, whatever the texts
-hold.
-"""
-
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from sidecar.domain.instructions import OrderKind
 from sidecar.domain.jsontext import Json, NotPlainJson, compact, is_text, parse
 from sidecar.domain.limits import READS_SHOWN
-from sidecar.domain.payload import WITHHELD, WITHHELD_NOTICE, Payload, PayloadState, budgeted, named_notice
-from sidecar.domain.text import bare_or_quoted, json_string, word_or_quoted
+from sidecar.domain.payload import WITHHELD, Payload, PayloadState, budgeted, condensed, is_over_budget
 
 
 class CallKind(StrEnum):
@@ -53,7 +49,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call as kept: every payload within its budget, named, or withheld."""
+    """A call as kept: every payload within its budget, named, rewritten, or withheld."""
 
     name: str
     kind: CallKind
@@ -62,112 +58,98 @@ class Call:
     arguments: tuple[Argument, ...]
     error: Payload
 
+    def named(self) -> Iterator[Payload]:
+        """The payloads that stand by size and digest alone."""
+        for payload in (*(kept.value for kept in self.arguments), self.error):
+            if payload.state is PayloadState.NAMED:
+                yield payload
+
 
 def keep(call: SuppliedCall) -> Call:
     """What is kept of a call: the last place where over-budget and sensitive text exists."""
-    value: Json = None
-    try:
-        value = parse(call.arguments)
-        form, arguments = _kept_json(value, call.sensitive)
-    except NotPlainJson:
-        form, arguments = ArgumentsForm.TEXT, _one_value(call.arguments, call.sensitive)
-    return Call(call.name, call.kind, call.failed, form, arguments, _kept_error(call, value))
+    form, values, error = _judged(call)
+    arguments = tuple(Argument(value.name, value.kept()) for value in values)
+    return Call(call.name, call.kind, call.failed, form, arguments, error.kept())
 
 
-def lines(calls: Sequence[Call]) -> list[str]:
-    """One line a call: every write, the first reads, then how many further reads there were. None: no call to show."""
-    shown: list[str] = []
+def over_budget(call: SuppliedCall) -> Iterator[tuple[OrderKind, str]]:
+    """The texts of a call that `keep` names, and that may be rewritten."""
+    _, values, error = _judged(call)
+    for kind, value in (*((OrderKind.ARGUMENT, value) for value in values), (OrderKind.ERROR, error)):
+        if not value.withheld and is_over_budget(value.original):
+            yield kind, value.original
+
+
+def rewritten(call: Call, sha256: str, rewrite: str) -> Call:
+    """The call with the rewrite in place of each payload that is named by the digest."""
+
+    def fitted(payload: Payload) -> Payload:
+        is_meant = payload.state is PayloadState.NAMED and payload.sha256 == sha256
+        return condensed(payload, rewrite) if is_meant else payload
+
+    arguments = tuple(Argument(kept.name, fitted(kept.value)) for kept in call.arguments)
+    return replace(call, arguments=arguments, error=fitted(call.error))
+
+
+def shown(calls: Sequence[Call]) -> list[Call]:
+    """The calls that have a line: every write, and the first reads."""
     reads = 0
+    chosen = []
     for call in calls:
         if call.kind is CallKind.READ:
             reads += 1
         if call.kind is CallKind.WRITE or (call.kind is CallKind.READ and reads <= READS_SHOWN):
-            shown.append(line(call))
-    if reads > READS_SHOWN:
-        shown.append(f"- (+{reads - READS_SHOWN} further read call(s) omitted)")
-    return shown
+            chosen.append(call)
+    return chosen
 
 
-def line(call: Call) -> str:
-    """The call on one line, such as `- name({"k":"v"}) → success (read)`."""
-    mark = " (read)" if call.kind is CallKind.READ else ""
-    return f"- {word_or_quoted(call.name)}({_shown_arguments(call)}) → {_shown_result(call)}{mark}"
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """One argument or error before its budget: as it would be shown, and as it came."""
+
+    name: str
+    shown: str
+    original: str
+    withheld: bool = False
+
+    def kept(self) -> Payload:
+        return WITHHELD if self.withheld else budgeted(self.shown, self.original)
 
 
-def write_names(calls: Iterable[Call]) -> str:
-    """The names of the writes in order of their first call, with how often each ran and failed; empty if none."""
-    tally: dict[str, list[bool]] = {}
-    for call in calls:
-        if call.kind is CallKind.WRITE:
-            tally.setdefault(word_or_quoted(call.name), []).append(call.failed)
-    return ", ".join(f"{name}{_times(failures)}" for name, failures in tally.items())
+def _judged(call: SuppliedCall) -> tuple[ArgumentsForm, list[_Value], _Value]:
+    """The arguments' form and values, and the error."""
+    value: Json = None
+    try:
+        value = parse(call.arguments)
+        form, values = _json_values(value, call.sensitive)
+    except NotPlainJson:
+        form, values = ArgumentsForm.TEXT, [_one_value(call.arguments, call.sensitive)]
+    return form, values, _Value("", call.error, call.error, withheld=_repeats_a_secret(call, value))
 
 
-def _times(failures: list[bool]) -> str:
-    times = f" ×{len(failures)}" if len(failures) > 1 else ""
-    failed = sum(failures)
-    if not failed:
-        return times
-    return f"{times} (failed)" if failed == len(failures) else f"{times} ({failed} failed)"
-
-
-def _kept_json(value: Json, sensitive: frozenset[str]) -> tuple[ArgumentsForm, tuple[Argument, ...]]:
-    if isinstance(value, dict):
-        return ArgumentsForm.MEMBERS, _kept_members(value, sensitive)
-    return ArgumentsForm.JSON, _one_value(compact(value), sensitive)
-
-
-def _one_value(text: str, sensitive: frozenset[str]) -> tuple[Argument, ...]:
-    """One value whole or not at all: nobody can say which part of it a sensitive name would have named."""
-    return (Argument("", WITHHELD if sensitive else budgeted(text)),)
-
-
-def _kept_members(members: dict[str, Json], sensitive: frozenset[str]) -> tuple[Argument, ...]:
-    if not all(is_text(name) for name in members):
+def _json_values(value: Json, sensitive: frozenset[str]) -> tuple[ArgumentsForm, list[_Value]]:
+    if not isinstance(value, dict):
+        return ArgumentsForm.JSON, [_one_value(compact(value), sensitive)]
+    if not all(is_text(name) for name in value):
         raise NotPlainJson
-    return tuple(Argument(name, _kept_value(name, members[name], sensitive)) for name in sorted(members))
+    members = ((name, value[name], compact(value[name])) for name in sorted(value))
+    return ArgumentsForm.MEMBERS, [
+        _Value(name, text, member if is_text(member) else text, name in sensitive) for name, member, text in members
+    ]
 
 
-def _kept_value(name: str, value: Json, sensitive: frozenset[str]) -> Payload:
-    if name in sensitive:
-        return WITHHELD
-    return budgeted(compact(value), value if is_text(value) else None)
+def _one_value(text: str, sensitive: frozenset[str]) -> _Value:
+    """One value whole or not at all: nobody can say which part of it a sensitive name would have named."""
+    return _Value("", text, text, withheld=bool(sensitive))
 
 
-def _kept_error(call: SuppliedCall, arguments: Json) -> Payload:
-    """The error, unless it repeats a sensitive value: "login failed for hunter2" would keep what was to be withheld."""
-    if isinstance(arguments, dict):
-        secrets = (arguments[name] for name in call.sensitive if name in arguments)
-        if any(secret in call.error for value in secrets for secret in _spellings(value)):
-            return WITHHELD
-    return budgeted(call.error)
+def _repeats_a_secret(call: SuppliedCall, arguments: Json) -> bool:
+    """Whether the error repeats a sensitive value: "login failed for hunter2" would keep what was to be withheld."""
+    if not isinstance(arguments, dict):
+        return False
+    secrets = (arguments[name] for name in call.sensitive if name in arguments)
+    return any(secret in call.error for value in secrets for secret in _spellings(value))
 
 
 def _spellings(value: Json) -> set[str]:
     return {text for text in (compact(value), value if is_text(value) else "") if text}
-
-
-def _shown_arguments(call: Call) -> str:
-    if call.form is ArgumentsForm.MEMBERS:
-        members = (f"{json_string(kept.name)}:{_shown(kept.value, kept.value.text)}" for kept in call.arguments)
-        return "{" + ",".join(members) + "}"
-    [only] = call.arguments
-    text = only.value.text
-    return _shown(only.value, text if call.form is ArgumentsForm.JSON else bare_or_quoted(text))
-
-
-def _shown_result(call: Call) -> str:
-    if not call.failed:
-        return "success"
-    if call.error == Payload(PayloadState.WHOLE):
-        return "error"
-    return f"error: {_shown(call.error, bare_or_quoted(call.error.text))}"
-
-
-def _shown(payload: Payload, whole: str) -> str:
-    """A payload inside a line. Its notices stand outside any quotes, so that no text can pass for one."""
-    if payload.state is PayloadState.WHOLE:
-        return whole
-    if payload.state is PayloadState.WITHHELD:
-        return WITHHELD_NOTICE
-    return named_notice(payload.size, payload.sha256)

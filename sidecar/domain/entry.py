@@ -1,19 +1,29 @@
 """One turn's entry, and its text in the block."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
-from sidecar.domain import calls
-from sidecar.domain.calls import Call
+from sidecar.domain import call_lines
+from sidecar.domain.calls import Call, rewritten
+from sidecar.domain.instructions import INSTRUCTIONS_VERSION
 from sidecar.domain.limits import TURN_ID_CHARACTERS
 from sidecar.domain.payload import fingerprint, named_notice
 from sidecar.domain.text import quote, size_of, word_or_quoted
 
 #: The decision of a turn that simply ended; the only one that is not shown.
 DONE: Final = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What the auxiliary model made of one entry, and of which version of it under which instructions."""
+
+    text: str
+    entry_version: int
+    instructions_version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +44,31 @@ class Entry:
     completed_work: str
     blocked_on: str
     decision: str
+    note: Note | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRef:
+    """Where an entry is kept, and in which version. Row ids are this store's alone, entry ids the whole fleet's."""
+
+    row_id: int
+    entry_id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An entry as it is kept."""
+
+    ref: EntryRef
+    entry: Entry
+
+    @property
+    def note(self) -> str:
+        """The note's text, if it was made of this version of the entry under the present instructions; else empty."""
+        note = self.entry.note
+        current = (self.ref.version, INSTRUCTIONS_VERSION)
+        return note.text if note and (note.entry_version, note.instructions_version) == current else ""
 
 
 class Field(StrEnum):
@@ -58,6 +93,35 @@ def entry_text(entry: Entry, short_id: str, named: frozenset[Field] = frozenset(
     return "\n\n".join([f"### {entry.completed_at} (turn {short_id})", *sections])
 
 
+def rendered_bytes(entry: Entry) -> int:
+    """What the entry takes in a block, in bytes of UTF-8: a little more where its id must be shown longer there."""
+    return size_of(entry_text(entry, short_ids([entry.turn_id])[entry.turn_id]))
+
+
+def entry_text_within(entry: Entry, limit: int) -> str:
+    """The entry alone, within `limit` bytes if naming its own largest fields can make it so."""
+    short_id = short_ids([entry.turn_id])[entry.turn_id]
+    text = entry_text(entry, short_id)
+    for named in largest_first(entry):
+        if size_of(text) <= limit:
+            break
+        text = entry_text(entry, short_id, named)
+    return text
+
+
+def largest_first(entry: Entry) -> list[frozenset[Field]]:
+    """The sets of fields to name: the largest (bytes as rendered), the two largest, and so on."""
+    present = [field for field, _ in _labelled(entry)]
+    present.sort(key=lambda field: size_of(_content(entry, field, frozenset())), reverse=True)
+    return [frozenset(present[: count + 1]) for count in range(len(present))]
+
+
+def condense(entry: Entry, sha256: str, rewrite: str) -> Entry | None:
+    """The entry with a rewrite in place of what is named by the digest, or None where nothing is."""
+    changed = replace(entry, calls=tuple(rewritten(call, sha256, rewrite) for call in entry.calls))
+    return None if changed == entry else changed
+
+
 def short_ids(turn_ids: Sequence[str]) -> dict[str, str]:
     """What to show of each turn id: at least 8 characters, more where two would look alike.
 
@@ -70,12 +134,6 @@ def short_ids(turn_ids: Sequence[str]) -> dict[str, str]:
         turn_id: word_or_quoted(turn_id[: max(TURN_ID_CHARACTERS, shared[place] + 1, shared[place + 1] + 1)])
         for place, turn_id in enumerate(ordered)
     }
-
-
-def largest_fields(entry: Entry) -> list[Field]:
-    """The fields that a section shows, the largest (bytes as rendered) first."""
-    present = [field for field, _ in _labelled(entry)]
-    return sorted(present, key=lambda field: size_of(_content(entry, field, frozenset())), reverse=True)
 
 
 def _labelled(entry: Entry) -> Iterator[tuple[Field, str]]:
@@ -102,7 +160,7 @@ def _section(label: str, content: str) -> str:
 
 def _content(entry: Entry, field: Field, named: frozenset[Field]) -> str:
     if field is Field.CALLS:
-        text = "\n".join(calls.lines(entry.calls))
+        text = "\n".join(call_lines.lines(entry.calls))
         return _name(text) if field in named else text or "(none)"
     text = _raw(entry, field)
     if not text:

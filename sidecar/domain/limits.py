@@ -34,3 +34,14 @@ JSON_DEPTH: Final = 64
 #: Entries kept of one conversation unless configured: more than most tickets see, and what fits `BLOCK_BYTES` at about
 #: 1.2 KB a turn.
 MAX_ENTRIES_DEFAULT: Final = 20
+
+#: The most bytes that a rewrite of an argument or an error may have: about as much as is shown without one.
+CONDENSED_BYTES: Final = 200
+
+#: The most bytes of the words that stand for one whole turn in the account: two or three sentences, so that a quarter
+#: of the block holds about ten turns.
+NOTE_BYTES: Final = 400
+
+#: A text larger than this, in bytes, gets no order: a small model would not read it, and the answer of an Append would
+#: carry it back.
+ORDER_BYTES: Final = 64 * 1024

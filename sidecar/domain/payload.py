@@ -1,27 +1,36 @@
-"""What is kept of a text that has a budget: the text itself, or its size and digest, or nothing.
+"""What is kept of a text that has a budget: the text itself, or its size and digest, or a rewrite, or nothing.
 
 A text over budget is never cut. Its raw form does not reach the disk; size and digest name it, so that two of them can
 be told apart and a rewrite can be checked against the original.
 """
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sidecar.domain.limits import PAYLOAD_CHARACTERS
 
 WITHHELD_NOTICE = "(withheld)"
 
+CONDENSED_NOTICE = "(condensed) "
+
 
 class PayloadState(StrEnum):
+    """How a payload is kept."""
+
     WHOLE = "whole"
     NAMED = "named"
+    CONDENSED = "condensed"
     WITHHELD = "withheld"
 
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """One argument value or error as kept. `text` is empty unless whole; `size` (bytes) and `sha256` unless named."""
+    """One argument value or error as kept.
+
+    `text` is what came if WHOLE, the rewrite if CONDENSED, else empty. `size` (bytes) and `sha256` are the original's
+    if it is NAMED or CONDENSED.
+    """
 
     state: PayloadState
     text: str = ""
@@ -32,17 +41,25 @@ class Payload:
 WITHHELD = Payload(PayloadState.WITHHELD)
 
 
-def budgeted(shown: str, original: str | None = None) -> Payload:
+def is_over_budget(original: str) -> bool:
+    """Whether a text is too long to be kept as it is."""
+    return len(original) > PAYLOAD_CHARACTERS
+
+
+def budgeted(shown: str, original: str) -> Payload:
     """The payload of a text: whole within the budget, else named.
 
-    `original` is what the budget, size and digest go by where it differs from what would be shown: a string's
-    characters instead of its JSON.
+    Budget, size and digest go by `original`, which differs from what would be shown where a string is shown as JSON.
     """
-    measured = shown if original is None else original
-    if len(measured) <= PAYLOAD_CHARACTERS:
+    if not is_over_budget(original):
         return Payload(PayloadState.WHOLE, shown)
-    size, sha256 = fingerprint(measured)
+    size, sha256 = fingerprint(original)
     return Payload(PayloadState.NAMED, size=size, sha256=sha256)
+
+
+def condensed(payload: Payload, rewrite: str) -> Payload:
+    """The payload with a rewrite in its place; it still knows which text that stands for."""
+    return replace(payload, state=PayloadState.CONDENSED, text=rewrite)
 
 
 def fingerprint(text: str) -> tuple[int, str]:

@@ -9,12 +9,12 @@ from turnledger.compose import Parts
 from turnledger.limits import HARD_LIMIT_FLOOR_BYTES
 from turnledger.v1 import entry_pb2, record_pb2, render_pb2
 
-from sidecar.domain.calls import CallKind, SuppliedCall, keep
+from sidecar.domain.calls import Call, CallKind, SuppliedCall, keep
 from sidecar.domain.eligibility import Conversation, RunEnd, TurnKey
 from sidecar.domain.entry import Entry
 from sidecar.domain.prompt import Phase, Round
 from sidecar.server.check import Check
-from sidecar.services.record import Scope, Seat
+from sidecar.services.record import CompletedTurn, Fit, Scope, Seat
 
 _KINDS: Final = {entry_pb2.CALL_KIND_READ: CallKind.READ, entry_pb2.CALL_KIND_META: CallKind.META}
 
@@ -31,11 +31,11 @@ _DECISION: Final = re.compile("[a-z_]{1,32}")
 
 @dataclass(frozen=True, slots=True)
 class AppendCall:
-    """What an AppendRequest asks for. `entry` is None where the run left none to record."""
+    """What an AppendRequest asks for. `turn` is None where the run left nothing to record."""
 
     key: TurnKey
     run_end: RunEnd
-    entry: Entry | None
+    turn: CompletedTurn | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class HistoryCall:
 
 
 def append(request: record_pb2.AppendRequest) -> AppendCall:
-    """An Append: its entry is judged, and its calls cut down to what may be kept, only if the run completed."""
+    """An Append. Its entry is judged only if the run completed."""
     check = Check()
     conversation = _conversation(check, request.agent_handle, request.conversation_key)
     key = TurnKey(conversation, check.optional_identifier(request.work_key, "work_key"))
@@ -58,7 +58,7 @@ def append(request: record_pb2.AppendRequest) -> AppendCall:
     if completed and request.HasField("entry"):
         _check_entry(check, request.entry)
     check.finish()
-    return AppendCall(key, run_end or RunEnd.COMPLETED, _entry(request.entry) if completed else None)
+    return AppendCall(key, run_end or RunEnd.COMPLETED, _turn_of(request.entry) if completed else None)
 
 
 def settle(request: record_pb2.SettleRequest) -> TurnKey:
@@ -77,13 +77,13 @@ def forget(request: record_pb2.ForgetRequest) -> Scope:
     return scope
 
 
-def fit(request: record_pb2.FitRequest) -> list[str]:
-    """The ids of the orders that the fits are for."""
+def fit(request: record_pb2.FitRequest) -> tuple[Conversation, list[Fit]]:
+    """The conversation, and the rewrites for its orders."""
     check = Check()
-    _conversation(check, request.agent_handle, request.conversation_key)
+    conversation = _conversation(check, request.agent_handle, request.conversation_key)
     check.that(len(request.fits) > 0, "fits", "must hold at least one")
     check.finish()
-    return [each.order_id for each in request.fits]
+    return conversation, [Fit(each.order_id, each.original, each.rewrite) for each in request.fits]
 
 
 def history(request: render_pb2.HistoryRequest) -> HistoryCall:
@@ -176,14 +176,19 @@ def _completed_at(entry: entry_pb2.Entry) -> str | None:
         return None
 
 
-def _entry(entry: entry_pb2.Entry) -> Entry:
+def _turn_of(entry: entry_pb2.Entry) -> CompletedTurn:
+    supplied = tuple(_call(call) for call in entry.calls)
+    return CompletedTurn(_entry(entry, tuple(keep(call) for call in supplied)), supplied)
+
+
+def _entry(entry: entry_pb2.Entry, calls: tuple[Call, ...]) -> Entry:
     delivered = entry.WhichOneof("outcome") == "reply"
     return Entry(
         turn_id=entry.turn_id,
         completed_at=_completed_at(entry) or "",
         trigger=entry.trigger,
         intent=entry.intent,
-        calls=tuple(keep(_call(call)) for call in entry.calls),
+        calls=calls,
         delivered=delivered,
         final_text=entry.reply if delivered else entry.unsent,
         completed_work=entry.completed_work,

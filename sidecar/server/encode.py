@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 from typing import Final
 
-from turnledger.v1 import record_pb2, render_pb2
+from turnledger.v1 import entry_pb2, record_pb2, render_pb2
 
 from sidecar.domain.block import History, HistoryState
 from sidecar.domain.eligibility import Disposition, SkipReason
+from sidecar.domain.fit import Verdict
+from sidecar.domain.instructions import INSTRUCTIONS_VERSION, OrderKind
+from sidecar.domain.orders import Order
 from sidecar.domain.prompt import PromptSize
-from sidecar.services.record import Erasure, Forgotten
+from sidecar.services.record import Erasure, FitResult, Forgotten, RecordedTurn
 from sidecar.services.render import TurnStart
-from sidecar.store.append import Appended
 from sidecar.store.settle import Settled, SettleOutcome
 
 _DISPOSITIONS: Final = {
@@ -41,6 +43,23 @@ _ERASURES: Final = {
     Erasure.PENDING: record_pb2.ERASURE_PENDING,
 }
 
+_ORDER_KINDS: Final = {
+    OrderKind.ARGUMENT: entry_pb2.ORDER_KIND_ARGUMENT,
+    OrderKind.ERROR: entry_pb2.ORDER_KIND_ERROR,
+    OrderKind.NOTE: entry_pb2.ORDER_KIND_NOTE,
+}
+
+_VERDICTS: Final = {
+    Verdict.ACCEPTED: record_pb2.VERDICT_ACCEPTED,
+    Verdict.NOT_OPEN: record_pb2.VERDICT_NOT_OPEN,
+    Verdict.ORIGINAL_MISMATCH: record_pb2.VERDICT_ORIGINAL_MISMATCH,
+    Verdict.TOO_LONG: record_pb2.VERDICT_TOO_LONG,
+    Verdict.EMPTY: record_pb2.VERDICT_EMPTY,
+    Verdict.ECHO: record_pb2.VERDICT_ECHO,
+    Verdict.INVENTED: record_pb2.VERDICT_INVENTED,
+    Verdict.INVALID_TEXT: record_pb2.VERDICT_INVALID_TEXT,
+}
+
 _STATES: Final = {
     HistoryState.PRESENT: render_pb2.HISTORY_STATE_PRESENT,
     HistoryState.EMPTY: render_pb2.HISTORY_STATE_EMPTY,
@@ -48,13 +67,14 @@ _STATES: Final = {
 }
 
 
-def appended(answer: Appended) -> record_pb2.AppendResponse:
+def appended(answer: RecordedTurn) -> record_pb2.AppendResponse:
     """What became of an Append."""
     return record_pb2.AppendResponse(
         disposition=_DISPOSITIONS[answer.disposition],
         skip_reason=_SKIP_REASONS[answer.skip_reason],
         entry_id=answer.entry_id,
         ordinal=answer.ordinal,
+        orders=[_order(order) for order in answer.orders],
     )
 
 
@@ -68,17 +88,27 @@ def forgotten(answer: Forgotten) -> record_pb2.ForgetResponse:
     return record_pb2.ForgetResponse(forgotten=answer.forgotten, erasure=_ERASURES[answer.erasure])
 
 
-def no_order_open(order_ids: Sequence[str]) -> record_pb2.FitResponse:
-    """The answer to fits while no orders are issued: none of them is open."""
-    verdict = record_pb2.VERDICT_NOT_OPEN
+def fitted(answers: Sequence[FitResult]) -> record_pb2.FitResponse:
+    """What became of each fit."""
     return record_pb2.FitResponse(
-        results=[record_pb2.FitResult(order_id=order_id, verdict=verdict) for order_id in order_ids]
+        results=[
+            record_pb2.FitResult(
+                order_id=answer.order_id,
+                verdict=_VERDICTS[answer.judgement.verdict],
+                over_by_bytes=answer.judgement.over_by,
+            )
+            for answer in answers
+        ]
     )
 
 
 def turn_start(answer: TurnStart) -> render_pb2.HistoryResponse:
     """A turn's history, and whether it ran before."""
-    return render_pb2.HistoryResponse(history=_history(answer.history), already_recorded=answer.recorded)
+    return render_pb2.HistoryResponse(
+        history=_history(answer.history),
+        already_recorded=answer.already_recorded,
+        orders=[_order(order) for order in answer.orders],
+    )
 
 
 def user_message(text: str, size: PromptSize) -> render_pb2.UserMessageResponse:
@@ -107,4 +137,16 @@ def _history(history: History) -> render_pb2.History:
         left_out=history.left_out,
         no_longer_kept=history.no_longer_kept,
         unreadable=history.unreadable,
+    )
+
+
+def _order(order: Order) -> entry_pb2.Order:
+    return entry_pb2.Order(
+        order_id=str(order.order_id),
+        kind=_ORDER_KINDS[order.order_id.kind],
+        text=order.text,
+        limit_bytes=order.limit,
+        instructions=order.instructions,
+        instructions_version=INSTRUCTIONS_VERSION,
+        closing=order.closing,
     )

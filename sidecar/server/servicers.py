@@ -15,10 +15,10 @@ class RecordServicer:
 
     async def append(self, request: record_pb2.AppendRequest) -> record_pb2.AppendResponse:
         call = decode.append(request)
-        return encode.appended(await self._record.append(call.key, call.run_end, call.entry))
+        return encode.appended(await self._record.append(call.key, call.run_end, call.turn))
 
     async def fit(self, request: record_pb2.FitRequest) -> record_pb2.FitResponse:
-        return encode.no_order_open(decode.fit(request))
+        return encode.fitted(await self._record.fit(*decode.fit(request)))
 
     async def settle(self, request: record_pb2.SettleRequest) -> record_pb2.SettleResponse:
         return encode.settled(await self._record.settle(decode.settle(request)))

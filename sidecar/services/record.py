@@ -1,15 +1,57 @@
-"""Record: whether a turn is for the ledger, and writing, settling and forgetting it."""
+"""Record: whether a turn is for the ledger, and writing, rewriting, settling and forgetting it."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from sidecar.config.settings import ConversationSession
-from sidecar.domain.eligibility import Conversation, Disposition, RunEnd, TurnKey, skip_reason
-from sidecar.domain.entry import Entry
+from sidecar.domain.calls import SuppliedCall
+from sidecar.domain.eligibility import Conversation, Disposition, RunEnd, SkipReason, TurnKey, skip_reason
+from sidecar.domain.entry import Entry, EntryRef, Recorded
+from sidecar.domain.fit import Judgement, Verdict, judge
+from sidecar.domain.instructions import OrderKind
+from sidecar.domain.orders import Order, OrderId, note_order, note_text, parse_order_id, payload_orders
+from sidecar.domain.payload import fingerprint
 from sidecar.store.append import Appended
 from sidecar.store.settle import Settled
 from sidecar.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedTurn:
+    """What a completed run left: its entry as it may be kept, and the calls that it was made from."""
+
+    entry: Entry
+    supplied: tuple[SuppliedCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTurn:
+    """What became of an Append, and the open rewrites. `entry_id` is empty and `ordinal` 0 if it was skipped."""
+
+    disposition: Disposition
+    entry_id: str = ""
+    ordinal: int = 0
+    skip_reason: SkipReason | None = None
+    orders: tuple[Order, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The rewrite for one order, beside the text that the order carried."""
+
+    order_id: str
+    original: str
+    rewrite: str
+
+
+@dataclass(frozen=True, slots=True)
+class FitResult:
+    """What became of one fit."""
+
+    order_id: str
+    judgement: Judgement
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +65,8 @@ Scope = TurnKey | Conversation | Seat
 
 
 class Erasure(StrEnum):
+    """Whether forgotten text is gone from the files too."""
+
     COMPLETE = "complete"
     PENDING = "pending"
 
@@ -46,13 +90,22 @@ class Record:
         self._settings = settings
         self._mint_entry_id = mint_entry_id
 
-    async def append(self, key: TurnKey, run_end: RunEnd, entry: Entry | None) -> Appended:
-        """Record one turn, once. `entry` may be None only where the run left none."""
+    async def append(self, key: TurnKey, run_end: RunEnd, turn: CompletedTurn | None) -> RecordedTurn:
+        """Record one turn, once. `turn` may be None only where the run left nothing."""
         settings = self._settings()
         reason = skip_reason(key, run_end, enabled=settings.enabled)
-        if reason is not None or entry is None:
-            return Appended(Disposition.SKIPPED, skip_reason=reason)
-        return await self._store.append(key, entry, self._mint_entry_id(), settings.max_entries)
+        if reason is not None or turn is None:
+            return RecordedTurn(Disposition.SKIPPED, skip_reason=reason)
+        appended = await self._store.append(key, turn.entry, self._mint_entry_id(), settings.max_entries)
+        if appended.ref is None:
+            return RecordedTurn(appended.disposition, skip_reason=appended.skip_reason)
+        orders = (*await self._payload_orders(key, turn, appended, appended.ref), *_note_orders(appended))
+        return RecordedTurn(appended.disposition, appended.ref.entry_id, appended.ordinal, orders=orders)
+
+    async def fit(self, conversation: Conversation, fits: Sequence[Fit]) -> list[FitResult]:
+        """Judge each rewrite by itself, and put the good ones in their places. The switch does not stop this."""
+        judgements = await asyncio.gather(*(self._fit(conversation, fit) for fit in fits))
+        return [FitResult(fit.order_id, judgement) for fit, judgement in zip(fits, judgements, strict=True)]
 
     async def settle(self, key: TurnKey) -> Settled:
         """The turn's unsent text reached its party after all. The switch does not stop this."""
@@ -64,6 +117,31 @@ class Record:
         complete = await self._store.finish_erasure()
         return Forgotten(forgotten, Erasure.COMPLETE if complete else Erasure.PENDING)
 
+    async def _payload_orders(
+        self, key: TurnKey, turn: CompletedTurn, appended: Appended, ref: EntryRef
+    ) -> list[Order]:
+        """For a duplicate the orders are made again, for what still stands by name in the entry that was first."""
+        if not any(True for call in turn.entry.calls for _ in call.named()):
+            return []
+        if appended.disposition is Disposition.RECORDED:
+            return payload_orders(Recorded(ref, turn.entry), turn.supplied)
+        first = await self._store.entry(key.conversation, ref)
+        return [] if first is None else payload_orders(first, turn.supplied)
+
+    async def _fit(self, conversation: Conversation, fit: Fit) -> Judgement:
+        order_id = parse_order_id(fit.order_id)
+        recorded = None if order_id is None else await self._store.open_entry(conversation, order_id)
+        if order_id is None or recorded is None:
+            return Judgement(Verdict.NOT_OPEN)
+        original = _original(order_id, recorded, fit)
+        if original is None:
+            return Judgement(Verdict.ORIGINAL_MISMATCH)
+        rewrite = fit.rewrite.strip()
+        judgement = judge(order_id.kind, original, rewrite)
+        if judgement.verdict is Verdict.ACCEPTED and not await self._store.accept(conversation, order_id, rewrite):
+            return Judgement(Verdict.NOT_OPEN)
+        return judgement
+
     async def _delete(self, scope: Scope) -> int:
         match scope:
             case TurnKey():
@@ -72,3 +150,16 @@ class Record:
                 return await self._store.forget_conversation(scope)
             case Seat(agent_handle):
                 return await self._store.forget_seat(agent_handle)
+
+
+def _original(order_id: OrderId, recorded: Recorded, fit: Fit) -> str | None:
+    """The text that the rewrite is judged by, or None where what came back is not what the order was issued for."""
+    if order_id.kind is OrderKind.NOTE:
+        return note_text(recorded.entry)
+    return fit.original if fingerprint(fit.original)[1] == order_id.digest else None
+
+
+def _note_orders(appended: Appended) -> list[Order]:
+    """For the entries that no longer fit a block whole, and have no note yet."""
+    slid_out = (row.recorded() for row in appended.slid_out)
+    return [note_order(recorded) for recorded in slid_out if recorded is not None and not recorded.note]

@@ -7,8 +7,9 @@ from turnledger.compose import Parts, approximate_tokens, compose
 from turnledger.limits import MESSAGE_BYTES
 
 from sidecar.config.settings import ConversationSession
-from sidecar.domain.block import History, HistoryState, build
+from sidecar.domain.block import History, HistoryState, build, without_note
 from sidecar.domain.eligibility import TurnKey
+from sidecar.domain.orders import Order, note_order
 from sidecar.domain.prompt import Phase, PromptSize, Round
 from sidecar.domain.text import size_of
 from sidecar.store.history import Reading
@@ -20,10 +21,11 @@ _SENDABLE_BYTES = MESSAGE_BYTES - 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class TurnStart:
-    """What a turn begins with. `recorded` says whether that very turn is in the ledger already."""
+    """What a turn begins with. `orders` are for the notes that the history's account lacks."""
 
     history: History
-    recorded: bool
+    already_recorded: bool = False
+    orders: tuple[Order, ...] = ()
 
 
 class Render:
@@ -41,11 +43,13 @@ class Render:
         """The conversation's block, within `hard_limit` bytes if one is given. Raises `LedgerError`."""
         settings = self._settings()
         if not settings.enabled:
-            return TurnStart(History(HistoryState.DISABLED), recorded=False)
+            return TurnStart(History(HistoryState.DISABLED))
         limit = min(hard_limit or _SENDABLE_BYTES, _SENDABLE_BYTES)
 
         def finish(reading: Reading) -> TurnStart:
-            return TurnStart(build(reading.kept, limit), reading.recorded)
+            history = build(reading.kept, limit)
+            orders = (note_order(recorded) for recorded in without_note(reading.kept, history))
+            return TurnStart(history, reading.already_recorded, tuple(orders))
 
         return await self._store.history(key, settings.max_entries, finish)
 

@@ -1,30 +1,34 @@
 """The transaction of Append: dedupe, ordinal and trim together, or nothing."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import apsw
 
-from sidecar.domain.eligibility import Disposition, SkipReason, TurnKey
-from sidecar.domain.entry import Entry
-from sidecar.store.codec import Identity, checksum, encode
+from sidecar.domain.block import slid_out
+from sidecar.domain.eligibility import Conversation, Disposition, SkipReason, TurnKey
+from sidecar.domain.entry import Entry, EntryRef
+from sidecar.store.codec import Identity, Sealed, seal
 from sidecar.store.forgotten import is_forgotten
+from sidecar.store.row import COLUMNS, Row, row_of
 
 _INSERT: Final = """
-INSERT INTO conversation_sessions
-  (agent_handle, conversation_key, work_key, turn_id, entry_id, ordinal, version, trimmed, entry, checksum, created_at)
+INSERT INTO conversation_sessions (
+  agent_handle, conversation_key, work_key, turn_id, entry_id, ordinal, version, trimmed, rendered_bytes, entry,
+  checksum, created_at
+)
 VALUES (?1, ?2, ?3, ?4, ?5, 1 + max(
     coalesce((SELECT ordinal FROM conversation_sessions
       WHERE agent_handle = ?1 AND conversation_key = ?2 AND trimmed = 0 ORDER BY ordinal DESC LIMIT 1), 0),
     coalesce((SELECT ordinal FROM conversation_sessions
       WHERE agent_handle = ?1 AND conversation_key = ?2 AND trimmed = 1 ORDER BY ordinal DESC LIMIT 1), 0)
-  ), ?6, 0, ?7, ?8, ?9)
+  ), ?6, 0, ?7, ?8, ?9, ?10)
 ON CONFLICT DO NOTHING
-RETURNING ordinal
+RETURNING id, ordinal
 """
 
 _EXISTING: Final = """
-SELECT entry_id, ordinal FROM conversation_sessions
+SELECT id, entry_id, version, ordinal FROM conversation_sessions
 WHERE agent_handle = ? AND conversation_key = ? AND work_key = ? AND work_key <> ''
 """
 
@@ -34,8 +38,19 @@ WHERE agent_handle = ? AND conversation_key = ? AND trimmed = 0 ORDER BY ordinal
 """
 
 _TRIM: Final = """
-UPDATE conversation_sessions SET trimmed = 1, entry = NULL, checksum = NULL, turn_id = ''
+UPDATE conversation_sessions
+SET trimmed = 1, rendered_bytes = 0, entry = NULL, checksum = NULL, turn_id = ''
 WHERE agent_handle = ? AND conversation_key = ? AND trimmed = 0 AND ordinal <= ?
+"""
+
+_SIZES: Final = """
+SELECT ordinal, rendered_bytes FROM conversation_sessions
+WHERE agent_handle = ? AND conversation_key = ? AND trimmed = 0 ORDER BY ordinal
+"""
+
+_BETWEEN: Final = f"""
+SELECT {COLUMNS} FROM conversation_sessions
+WHERE agent_handle = ? AND conversation_key = ? AND trimmed = 0 AND ordinal BETWEEN ? AND ?
 """
 
 _FIRST_VERSION: Final = 1
@@ -43,47 +58,52 @@ _FIRST_VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class NewRow:
-    """A turn to record, its entry in bytes already. `created_at` is seconds since 1970, UTC."""
+    """A turn to record. `created_at` is seconds since 1970, UTC."""
 
     key: TurnKey
     turn_id: str
     entry_id: str
-    data: bytes
-    checksum: bytes
+    sealed: Sealed
     created_at: int
 
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """What became of an Append. `entry_id` is empty and `ordinal` 0 where it was skipped."""
+    """What became of an Append.
+
+    `ref` is None and `ordinal` 0 where it was skipped. `slid_out` holds the rows of the entries that no longer fit a
+    block whole since this one came.
+    """
 
     disposition: Disposition
-    entry_id: str = ""
+    ref: EntryRef | None = None
     ordinal: int = 0
     skip_reason: SkipReason | None = None
+    slid_out: tuple[Row, ...] = ()
 
 
 def new_row(key: TurnKey, entry: Entry, entry_id: str, created_at: int) -> NewRow:
-    """Encode the entry, so that the writer's thread has only SQLite's work to do."""
-    data = encode(entry)
-    return NewRow(
-        key, entry.turn_id, entry_id, data, checksum(Identity(key, entry_id, _FIRST_VERSION), data), created_at
-    )
+    """Seal the entry, so that the writer's thread has only SQLite's work to do."""
+    sealed = seal(Identity(key, entry_id, _FIRST_VERSION), entry)
+    return NewRow(key, entry.turn_id, entry_id, sealed, created_at)
 
 
 def append(db: apsw.Connection, row: NewRow, max_entries: int) -> Appended:
     """Record the turn unless it is there or was forgotten, and trim its conversation to `max_entries` kept entries."""
     if is_forgotten(db, row.key):
         return Appended(Disposition.SKIPPED, skip_reason=SkipReason.FORGOTTEN)
-    ordinal = _insert(db, row)
-    if ordinal is None:
+    inserted = _insert(db, row)
+    if inserted is None:
         return _existing(db, row)
+    row_id, ordinal = inserted
     if ordinal > max_entries:
         _trim(db, row.key, max_entries)
-    return Appended(Disposition.RECORDED, row.entry_id, ordinal)
+    ref = EntryRef(row_id, row.entry_id, _FIRST_VERSION)
+    return Appended(Disposition.RECORDED, ref, ordinal, slid_out=_slid_out(db, row.key.conversation))
 
 
-def _insert(db: apsw.Connection, row: NewRow) -> int | None:
+def _insert(db: apsw.Connection, row: NewRow) -> tuple[int, int] | None:
+    """The new row's id and ordinal, or None if its work key is there."""
     conversation = row.key.conversation
     values = (
         conversation.agent_handle,
@@ -92,21 +112,22 @@ def _insert(db: apsw.Connection, row: NewRow) -> int | None:
         row.turn_id,
         row.entry_id,
         _FIRST_VERSION,
-        row.data,
-        row.checksum,
+        row.sealed.rendered_bytes,
+        row.sealed.data,
+        row.sealed.checksum,
         row.created_at,
     )
-    ordinal: int | None = db.execute(_INSERT, values).get
-    return ordinal
+    inserted: tuple[int, int] | None = db.execute(_INSERT, values).get
+    return inserted
 
 
 def _existing(db: apsw.Connection, row: NewRow) -> Appended:
     """The entry that was first. If that is this very row, an earlier try was committed though it reported failure."""
     conversation = row.key.conversation
     keys = (conversation.agent_handle, conversation.conversation_key, row.key.work_key)
-    [(entry_id, ordinal)] = db.execute(_EXISTING, keys)
+    [(row_id, entry_id, version, ordinal)] = db.execute(_EXISTING, keys)
     disposition = Disposition.RECORDED if entry_id == row.entry_id else Disposition.DUPLICATE
-    return Appended(disposition, entry_id, ordinal)
+    return Appended(disposition, EntryRef(row_id, entry_id, version), ordinal)
 
 
 def _trim(db: apsw.Connection, key: TurnKey, max_entries: int) -> None:
@@ -115,3 +136,13 @@ def _trim(db: apsw.Connection, key: TurnKey, max_entries: int) -> None:
     beyond: int | None = db.execute(_OLDEST_BEYOND, (*keys, max_entries)).get
     if beyond is not None:
         db.execute(_TRIM, (*keys, beyond))
+
+
+def _slid_out(db: apsw.Connection, conversation: Conversation) -> tuple[Row, ...]:
+    keys = (conversation.agent_handle, conversation.conversation_key)
+    found: list[tuple[Any, ...]] = db.execute(_SIZES, keys).fetchall()
+    places = slid_out([size for _, size in found])
+    if not places:
+        return ()
+    rows = db.execute(_BETWEEN, (*keys, found[places[0]][0], found[places[-1]][0]))
+    return tuple(row_of(conversation, columns) for columns in rows)

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from sidecar.domain.eligibility import TurnKey
-from sidecar.domain.entry import Entry
+from sidecar.domain.entry import Entry, rendered_bytes
 
 _CHECKSUM_BYTES: Final = 16
 
@@ -28,9 +28,19 @@ class Identity:
     version: int
 
 
-def encode(entry: Entry) -> bytes:
-    """The entry's bytes: MessagePack with the fields by name, so that a later program can add one."""
-    return _encoder.encode(entry)
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """An entry ready for its row: its bytes, their checksum, and what it takes in a block (bytes of UTF-8)."""
+
+    data: bytes
+    checksum: bytes
+    rendered_bytes: int
+
+
+def seal(identity: Identity, entry: Entry) -> Sealed:
+    """The entry's bytes are MessagePack with the fields by name, so that a later program can add one."""
+    data = _encoder.encode(entry)
+    return Sealed(data, checksum(identity, data), rendered_bytes(entry))
 
 
 def checksum(identity: Identity, data: bytes) -> bytes:

@@ -2,23 +2,17 @@
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
 
 import apsw
 
 from sidecar.domain.eligibility import TurnKey
 from sidecar.domain.errors import Code, LedgerError
-from sidecar.store.codec import Identity, Unreadable, checksum, decode, encode
-
-_SELECT: Final = """
-SELECT id, entry_id, version, entry, checksum FROM conversation_sessions
-WHERE agent_handle = ? AND conversation_key = ? AND work_key = ? AND work_key <> ''
-"""
-
-_UPDATE: Final = "UPDATE conversation_sessions SET version = ?, entry = ?, checksum = ? WHERE id = ?"
+from sidecar.store.row import find_turn
 
 
 class SettleOutcome(StrEnum):
+    """What became of a Settle."""
+
     SETTLED = "settled"
     ALREADY_REPLY = "already_reply"
     NOT_FOUND = "not_found"
@@ -35,20 +29,16 @@ class Settled:
 
 def settle(db: apsw.Connection, key: TurnKey) -> Settled:
     """Turn the entry's unsent text into its reply. Raises `LedgerError` STORE_CORRUPT if the entry cannot be read."""
-    conversation = key.conversation
-    row = db.execute(_SELECT, (conversation.agent_handle, conversation.conversation_key, key.work_key)).fetchone()
+    row = find_turn(db, key)
     if row is None:
         return Settled(SettleOutcome.NOT_FOUND)
-    row_id, entry_id, version, data, expected = row
-    if data is None:
+    entry_id = row.entry_id.decode()
+    if row.data is None:
         return Settled(SettleOutcome.NO_LONGER_KEPT, entry_id)
-    try:
-        entry = decode(Identity(key, entry_id, version), data, expected)
-    except Unreadable as error:
-        raise LedgerError(Code.STORE_CORRUPT, "this turn's entry is damaged and cannot be settled") from error
-    if entry.delivered:
+    recorded = row.recorded()
+    if recorded is None:
+        raise LedgerError(Code.STORE_CORRUPT, "this turn's entry is damaged and cannot be settled")
+    if recorded.entry.delivered:
         return Settled(SettleOutcome.ALREADY_REPLY, entry_id)
-    settled = encode(replace(entry, delivered=True))
-    seal = checksum(Identity(key, entry_id, version + 1), settled)
-    db.execute(_UPDATE, (version + 1, settled, seal, row_id))
+    row.replace(db, replace(recorded.entry, delivered=True), row.version + 1)
     return Settled(SettleOutcome.SETTLED, entry_id)

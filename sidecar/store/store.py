@@ -10,13 +10,16 @@ from typing import Final, TypeVar
 import apsw
 
 from sidecar.domain.eligibility import Conversation, TurnKey
-from sidecar.domain.entry import Entry
+from sidecar.domain.entry import Entry, EntryRef, Recorded
 from sidecar.domain.errors import Code, LedgerError
+from sidecar.domain.orders import OrderId
 from sidecar.store import forgotten
 from sidecar.store.append import Appended, append, new_row
 from sidecar.store.database import Alone, Database
 from sidecar.store.history import Reading, read_history
 from sidecar.store.lock import Lock
+from sidecar.store.rewrite import accept, find_open
+from sidecar.store.row import find_entry
 from sidecar.store.settle import Settled, settle
 from sidecar.store.worker import Worker
 
@@ -88,14 +91,25 @@ class Store:
         row = new_row(key, entry, entry_id, self._clock())
         return await self._write(lambda db: append(db, row, max_entries))
 
+    async def open_entry(self, conversation: Conversation, order_id: OrderId) -> Recorded | None:
+        """The entry that an order still waits in, or None."""
+        return await self._read(lambda db: find_open(db, conversation, order_id))
+
+    async def entry(self, conversation: Conversation, ref: EntryRef) -> Recorded | None:
+        """An entry by its reference, or None where it is not kept or not that conversation's."""
+        return await self._read(lambda db: _recorded(db, conversation, ref))
+
+    async def accept(self, conversation: Conversation, order_id: OrderId, rewrite: str) -> bool:
+        """Put a good rewrite in its place; answers once it is on disk. False where the order is no longer open."""
+        return await self._write(lambda db: accept(db, conversation, order_id, rewrite))
+
     async def settle(self, key: TurnKey) -> Settled:
         """Turn an unsent text into a reply; answers once it is on disk."""
         return await self._write(lambda db: settle(db, key))
 
     async def history(self, key: TurnKey, max_entries: int, finish: Callable[[Reading], T]) -> T:
         """Read a conversation's newest entries. `finish` makes the answer of them, on the reader's thread."""
-        self._require_open()
-        return await self._reader.run(lambda db: finish(read_history(db, key, max_entries)))
+        return await self._read(lambda db: finish(read_history(db, key, max_entries)))
 
     async def forget_turn(self, key: TurnKey) -> int:
         """Delete one turn. Answers how many went."""
@@ -124,6 +138,10 @@ class Store:
         if self._database is None:
             raise LedgerError(Code.STORE_UNAVAILABLE, _STARTING)
         return self._database
+
+    async def _read(self, job: Callable[[apsw.Connection], T]) -> T:
+        self._require_open()
+        return await self._reader.run(job)
 
     async def _write(self, job: Callable[[apsw.Connection], T]) -> T:
         self._require_open()
@@ -208,3 +226,8 @@ class Store:
         except OSError as error:
             message = f"the store's folder cannot be used ({error.strerror}); check the volume and its permissions"
             raise LedgerError(Code.STORE_UNAVAILABLE, message) from error
+
+
+def _recorded(db: apsw.Connection, conversation: Conversation, ref: EntryRef) -> Recorded | None:
+    row = find_entry(db, conversation, ref)
+    return None if row is None else row.recorded()

@@ -25,21 +25,21 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19turnledger/v1/entry.proto\x12\rturnledger.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x84\x01\n\x08ToolCall\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\targuments\x18\x02 \x01(\t\x12%\n\x04kind\x18\x03 \x01(\x0e\x32\x17.turnledger.v1.CallKind\x12\x0e\n\x06\x66\x61iled\x18\x04 \x01(\x08\x12\r\n\x05\x65rror\x18\x05 \x01(\t\x12\x11\n\tsensitive\x18\x06 \x03(\t\"\xff\x01\n\x05\x45ntry\x12\x0f\n\x07turn_id\x18\x01 \x01(\t\x12\x30\n\x0c\x63ompleted_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07trigger\x18\x03 \x01(\t\x12\x0e\n\x06intent\x18\x04 \x01(\t\x12&\n\x05\x63\x61lls\x18\x05 \x03(\x0b\x32\x17.turnledger.v1.ToolCall\x12\x0f\n\x05reply\x18\x06 \x01(\tH\x00\x12\x10\n\x06unsent\x18\x07 \x01(\tH\x00\x12\x16\n\x0e\x63ompleted_work\x18\x08 \x01(\t\x12\x12\n\nblocked_on\x18\t \x01(\t\x12\x10\n\x08\x64\x65\x63ision\x18\n \x01(\tB\t\n\x07outcome\"\x98\x01\n\x05Order\x12\x10\n\x08order_id\x18\x01 \x01(\t\x12&\n\x04kind\x18\x02 \x01(\x0e\x32\x18.turnledger.v1.OrderKind\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x13\n\x0blimit_bytes\x18\x04 \x01(\r\x12\x14\n\x0cinstructions\x18\x05 \x01(\t\x12\x1c\n\x14instructions_version\x18\x06 \x01(\r*b\n\x08\x43\x61llKind\x12\x19\n\x15\x43\x41LL_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x43\x41LL_KIND_WRITE\x10\x01\x12\x12\n\x0e\x43\x41LL_KIND_READ\x10\x02\x12\x12\n\x0e\x43\x41LL_KIND_META\x10\x03*k\n\tOrderKind\x12\x1a\n\x16ORDER_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13ORDER_KIND_ARGUMENT\x10\x01\x12\x14\n\x10ORDER_KIND_ERROR\x10\x02\x12\x13\n\x0fORDER_KIND_NOTE\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19turnledger/v1/entry.proto\x12\rturnledger.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x84\x01\n\x08ToolCall\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\targuments\x18\x02 \x01(\t\x12%\n\x04kind\x18\x03 \x01(\x0e\x32\x17.turnledger.v1.CallKind\x12\x0e\n\x06\x66\x61iled\x18\x04 \x01(\x08\x12\r\n\x05\x65rror\x18\x05 \x01(\t\x12\x11\n\tsensitive\x18\x06 \x03(\t\"\xff\x01\n\x05\x45ntry\x12\x0f\n\x07turn_id\x18\x01 \x01(\t\x12\x30\n\x0c\x63ompleted_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07trigger\x18\x03 \x01(\t\x12\x0e\n\x06intent\x18\x04 \x01(\t\x12&\n\x05\x63\x61lls\x18\x05 \x03(\x0b\x32\x17.turnledger.v1.ToolCall\x12\x0f\n\x05reply\x18\x06 \x01(\tH\x00\x12\x10\n\x06unsent\x18\x07 \x01(\tH\x00\x12\x16\n\x0e\x63ompleted_work\x18\x08 \x01(\t\x12\x12\n\nblocked_on\x18\t \x01(\t\x12\x10\n\x08\x64\x65\x63ision\x18\n \x01(\tB\t\n\x07outcome\"\xa9\x01\n\x05Order\x12\x10\n\x08order_id\x18\x01 \x01(\t\x12&\n\x04kind\x18\x02 \x01(\x0e\x32\x18.turnledger.v1.OrderKind\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x13\n\x0blimit_bytes\x18\x04 \x01(\r\x12\x14\n\x0cinstructions\x18\x05 \x01(\t\x12\x1c\n\x14instructions_version\x18\x06 \x01(\r\x12\x0f\n\x07\x63losing\x18\x07 \x01(\t*b\n\x08\x43\x61llKind\x12\x19\n\x15\x43\x41LL_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x43\x41LL_KIND_WRITE\x10\x01\x12\x12\n\x0e\x43\x41LL_KIND_READ\x10\x02\x12\x12\n\x0e\x43\x41LL_KIND_META\x10\x03*k\n\tOrderKind\x12\x1a\n\x16ORDER_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13ORDER_KIND_ARGUMENT\x10\x01\x12\x14\n\x10ORDER_KIND_ERROR\x10\x02\x12\x13\n\x0fORDER_KIND_NOTE\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'turnledger.v1.entry_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CALLKIND']._serialized_start=625
-  _globals['_CALLKIND']._serialized_end=723
-  _globals['_ORDERKIND']._serialized_start=725
-  _globals['_ORDERKIND']._serialized_end=832
+  _globals['_CALLKIND']._serialized_start=642
+  _globals['_CALLKIND']._serialized_end=740
+  _globals['_ORDERKIND']._serialized_start=742
+  _globals['_ORDERKIND']._serialized_end=849
   _globals['_TOOLCALL']._serialized_start=78
   _globals['_TOOLCALL']._serialized_end=210
   _globals['_ENTRY']._serialized_start=213
   _globals['_ENTRY']._serialized_end=468
   _globals['_ORDER']._serialized_start=471
-  _globals['_ORDER']._serialized_end=623
+  _globals['_ORDER']._serialized_end=640
 # @@protoc_insertion_point(module_scope)

@@ -99,7 +99,9 @@ class ToolCall(_message.Message):
     failed: _builtins.bool
     """Whether the call failed."""
     error: _builtins.str
-    """What a failed call reported. Empty unless `failed`. Over 200 characters it is named by size and digest instead."""
+    """What a failed call reported. Empty unless `failed`. Over 200 characters it is named by size and digest, until a
+    rewrite replaces that.
+    """
     @_builtins.property
     def sensitive(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Names of top-level arguments whose values are shown as "(withheld)". Their values are never stored."""
@@ -202,6 +204,7 @@ class Order(_message.Message):
     LIMIT_BYTES_FIELD_NUMBER: _builtins.int
     INSTRUCTIONS_FIELD_NUMBER: _builtins.int
     INSTRUCTIONS_VERSION_FIELD_NUMBER: _builtins.int
+    CLOSING_FIELD_NUMBER: _builtins.int
     order_id: _builtins.str
     """Names the order in Record.Fit. Opaque."""
     kind: Global___OrderKind.ValueType
@@ -211,9 +214,13 @@ class Order(_message.Message):
     limit_bytes: _builtins.int
     """The most bytes of UTF-8 that the rewrite may have."""
     instructions: _builtins.str
-    """The prompt to run `text` under."""
+    """What stands before `text` in the prompt for the model. The prompt is instructions, text and closing, put together as
+    they are; it fences the text, so that instructions inside it are content.
+    """
     instructions_version: _builtins.int
-    """The version of `instructions`."""
+    """The version of the instructions. A note that was made under another version is asked for again."""
+    closing: _builtins.str
+    """What stands after `text` in the prompt."""
     def __init__(
         self,
         *,
@@ -223,10 +230,11 @@ class Order(_message.Message):
         limit_bytes: _builtins.int = ...,
         instructions: _builtins.str = ...,
         instructions_version: _builtins.int = ...,
+        closing: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["instructions", b"instructions", "instructions_version", b"instructions_version", "kind", b"kind", "limit_bytes", b"limit_bytes", "order_id", b"order_id", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["closing", b"closing", "instructions", b"instructions", "instructions_version", b"instructions_version", "kind", b"kind", "limit_bytes", b"limit_bytes", "order_id", b"order_id", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -135,6 +135,8 @@ class _VerdictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Verdict.Value
     """Repeats the instructions instead of rewriting. Worth one retry."""
     VERDICT_INVENTED: _Verdict.ValueType  # 7
     """Holds an identifier or a number that the original lacks; a rewrite may drop, never invent. Worth one retry."""
+    VERDICT_INVALID_TEXT: _Verdict.ValueType  # 8
+    """Holds control characters, or replacement characters that the original lacks. Worth one retry."""
 
 class Verdict(_Verdict, metaclass=_VerdictEnumTypeWrapper):
     """What became of one fit."""
@@ -154,6 +156,8 @@ VERDICT_ECHO: Verdict.ValueType  # 6
 """Repeats the instructions instead of rewriting. Worth one retry."""
 VERDICT_INVENTED: Verdict.ValueType  # 7
 """Holds an identifier or a number that the original lacks; a rewrite may drop, never invent. Worth one retry."""
+VERDICT_INVALID_TEXT: Verdict.ValueType  # 8
+"""Holds control characters, or replacement characters that the original lacks. Worth one retry."""
 Global___Verdict: _TypeAlias = Verdict  # noqa: Y015
 
 class _SettleOutcome:

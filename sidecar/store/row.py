@@ -1,0 +1,86 @@
+"""A kept row: finding one, reading its entry, and putting a changed entry in its place."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import apsw
+
+from sidecar.domain.eligibility import Conversation, TurnKey
+from sidecar.domain.entry import Entry, EntryRef, Recorded
+from sidecar.store.codec import Identity, Unreadable, decode, seal
+
+#: Texts as bytes: one that is no text any more costs its row alone.
+COLUMNS: Final = "id, CAST(work_key AS BLOB), CAST(entry_id AS BLOB), version, entry, checksum"
+
+_BY_WORK_KEY: Final = f"""
+SELECT {COLUMNS} FROM conversation_sessions
+WHERE agent_handle = ? AND conversation_key = ? AND work_key = ? AND work_key <> ''
+"""
+
+_BY_ID: Final = f"""
+SELECT {COLUMNS} FROM conversation_sessions
+WHERE id = ? AND agent_handle = ? AND conversation_key = ? AND entry_id = ?
+"""
+
+_REPLACE: Final = """
+UPDATE conversation_sessions SET version = ?, entry = ?, checksum = ?, rendered_bytes = ? WHERE id = ?
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row as it stands; `data` and `checksum` are None once it is trimmed."""
+
+    conversation: Conversation
+    row_id: int
+    work_key: bytes
+    entry_id: bytes
+    version: int
+    data: bytes | None
+    checksum: bytes | None
+
+    def recorded(self) -> Recorded | None:
+        """The entry, or None if it is no longer kept, is damaged, or is another row's."""
+        if self.data is None or self.checksum is None:
+            return None
+        try:
+            identity = self._identity(self.version)
+            entry = decode(identity, self.data, self.checksum)
+        except Unreadable:
+            return None
+        return Recorded(EntryRef(self.row_id, identity.entry_id, self.version), entry)
+
+    def replace(self, db: apsw.Connection, entry: Entry, version: int) -> None:
+        """Put the entry in this one's place."""
+        sealed = seal(self._identity(version), entry)
+        db.execute(_REPLACE, (version, sealed.data, sealed.checksum, sealed.rendered_bytes, self.row_id))
+
+    def _identity(self, version: int) -> Identity:
+        try:
+            key = TurnKey(self.conversation, self.work_key.decode())
+            return Identity(key, self.entry_id.decode(), version)
+        except UnicodeDecodeError as error:
+            raise Unreadable from error
+
+
+def row_of(conversation: Conversation, columns: tuple[Any, ...]) -> Row:
+    """The row of `COLUMNS`."""
+    return Row(conversation, *columns)
+
+
+def find_turn(db: apsw.Connection, key: TurnKey) -> Row | None:
+    """The row of a turn, trimmed or not."""
+    conversation = key.conversation
+    keys = (conversation.agent_handle, conversation.conversation_key, key.work_key)
+    return _one(db, conversation, _BY_WORK_KEY, keys)
+
+
+def find_entry(db: apsw.Connection, conversation: Conversation, ref: EntryRef) -> Row | None:
+    """The row of an entry, if that conversation has it: a reference of another seat's finds nothing."""
+    keys = (ref.row_id, conversation.agent_handle, conversation.conversation_key, ref.entry_id)
+    return _one(db, conversation, _BY_ID, keys)
+
+
+def _one(db: apsw.Connection, conversation: Conversation, query: str, keys: tuple[Any, ...]) -> Row | None:
+    columns = db.execute(query, keys).fetchone()
+    return None if columns is None else row_of(conversation, columns)
