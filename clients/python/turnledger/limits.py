@@ -5,8 +5,8 @@ Sizes are bytes of UTF-8 unless a name says otherwise.
 
 from typing import Final
 
-#: The largest message either end sends or takes. The sidecar checks it in its handlers, below `TRANSPORT_BYTES`, so that
-#: a caller gets a reason and not a bare transport error.
+#: The largest message either end sends or takes. The sidecar checks it in its handlers, below `TRANSPORT_BYTES`, so
+#: that a caller gets a reason and not a bare transport error.
 MESSAGE_BYTES: Final = 32 * 1024 * 1024
 
 #: The transport's own limit. Twice the message limit: whatever is a little too large still reaches the handler's check.

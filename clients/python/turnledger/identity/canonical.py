@@ -69,9 +69,7 @@ def event_key(source: object, content: object) -> str:
 
 def _entries(container: Mapping[object, object] | list[object] | tuple[object, ...]) -> _Entries:
     """Each member of a container behind what stands before it: a comma, and its key if it has one."""
-    members = (
-        _members(container) if isinstance(container, Mapping) else [("", x) for x in container]
-    )
+    members = _members(container) if isinstance(container, Mapping) else [("", x) for x in container]
     return iter([(f"{',' if index else ''}{key}", x) for index, (key, x) in enumerate(members)])
 
 

@@ -19,9 +19,7 @@ CHANNEL = re.compile(r"[A-Za-z0-9]+")
 TIMESTAMP = re.compile(r"[0-9]+\.[0-9]+")
 
 POSTS: Final = frozenset({"message", "app_mention"})
-ASSISTANT_THREADS: Final = frozenset(
-    {"assistant_thread_started", "assistant_thread_context_changed"}
-)
+ASSISTANT_THREADS: Final = frozenset({"assistant_thread_started", "assistant_thread_context_changed"})
 
 # An event that tells of a change carries the message it is about in here.
 CHANGED_MESSAGE: Final = {

@@ -10,9 +10,7 @@ from turnledger.identity.model import NoConversation, Payload
 
 # What belongs to one delivery alone. A callback repeated for another authorization, or sent
 # again under another event id, is the same happening.
-DELIVERY: Final = frozenset(
-    {"token", "event_id", "event_context", "authorizations", "authed_users", "authed_teams"}
-)
+DELIVERY: Final = frozenset({"token", "event_id", "event_context", "authorizations", "authed_users", "authed_teams"})
 
 
 def unwrap(payload: Payload) -> Payload:
