@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Self
 
 from turnledger.compose import HISTORY_HEADING
 
@@ -74,27 +74,29 @@ def build(kept: Kept, hard_limit: int) -> History:
     entries = [recorded.entry for recorded in kept.recorded]
     ids = short_ids([entry.turn_id for entry in entries])
     texts = [entry_text(entry, ids[entry.turn_id]) for entry in entries]
-    history = _assemble(kept, ids, texts, "", BLOCK_BYTES)
+    history = _assemble(kept, ids, texts, _SHARES)
     if history.size > hard_limit:
         return _within_hard_limit(kept, ids, texts, hard_limit)
     return history
 
 
 def _within_hard_limit(kept: Kept, ids: dict[str, str], texts: list[str], hard_limit: int) -> History:
-    """The same within a smaller room: first less of the older turns, then the newest entry's largest fields by name."""
-    bare = Kept((), kept.no_longer_kept, kept.unreadable)
-    fixed = _assemble(bare, {}, [], _named_notice(len(Field)), BLOCK_BYTES).size
+    """The same in a smaller room: less of the older turns, then none of them, then the newest by its fields' names."""
+    fixed = size_of(_APART.join(_parts(kept, "", "", [])))
     room = min(BLOCK_BYTES, hard_limit - fixed - len(_APART))
-    history = _assemble(kept, ids, texts, "", room)
+    history = _assemble(kept, ids, texts, _Shares.of(room))
     if history.size <= hard_limit or not kept.recorded:
         return history
     newest = kept.recorded[-1].entry
-    for named in largest_first(newest):
-        text = entry_text(newest, ids[newest.turn_id], named)
-        history = _assemble(kept, ids, [*texts[:-1], text], _named_notice(len(named)), room)
-        if history.size <= hard_limit:
+    for named in (frozenset[Field](), *largest_first(newest)):
+        shortened = [*texts[:-1], entry_text(newest, ids[newest.turn_id], named)]
+        notice = _named_notice(len(named)) if named else ""
+        alone = _assemble(kept, ids, shortened, _Shares(0, 0), notice)
+        if alone.size <= hard_limit:
             break
-    return history
+    least = size_of(write_account(kept.recorded[:-1], ids, 0).text) if kept.recorded[:-1] else 0
+    spare = max(0, hard_limit - alone.size)
+    return _assemble(kept, ids, shortened, _Shares(0, least + len(_APART) + spare), notice)
 
 
 def without_note(kept: Kept, history: History) -> list[Recorded]:
@@ -105,21 +107,37 @@ def without_note(kept: Kept, history: History) -> list[Recorded]:
 
 def slid_out(sizes: Sequence[int]) -> range:
     """Which entries are no longer whole since the newest came: places in `sizes` (bytes as rendered), oldest first."""
-    whole_before = len(sizes) - 1 - whole_count(sizes[:-1], BLOCK_BYTES)
-    return range(whole_before, len(sizes) - whole_count(sizes, BLOCK_BYTES))
+    whole_before = len(sizes) - 1 - whole_count(sizes[:-1], _SHARES)
+    return range(whole_before, len(sizes) - whole_count(sizes, _SHARES))
 
 
-def _assemble(kept: Kept, ids: dict[str, str], texts: list[str], named_notice: str, room: int) -> History:
-    whole = whole_count([size_of(text) for text in texts], room)
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    """Bytes for the newest entries, whole, and for the account of the older ones, the blank line after it included."""
+
+    whole: int
+    account: int
+
+    @classmethod
+    def of(cls, room: int) -> Self:
+        """Three quarters and one, the account's rounded down."""
+        return cls(room * WHOLE_BYTES // BLOCK_BYTES, room * ACCOUNT_BYTES // BLOCK_BYTES)
+
+    @property
+    def together(self) -> int:
+        return self.whole + self.account
+
+
+_SHARES: Final = _Shares(WHOLE_BYTES, ACCOUNT_BYTES)
+
+
+def _assemble(kept: Kept, ids: dict[str, str], texts: list[str], shares: _Shares, named_notice: str = "") -> History:
+    whole = whole_count([size_of(text) for text in texts], shares)
     older = kept.recorded[: len(texts) - whole]
-    account = Account("", 0, 0)
-    if older:
-        account = write_account(older, ids, _account_room(room) - len(_APART))
-    notices = _notices(kept, named_notice)
-    parts = [HISTORY_HEADING, CONTRACT, notices, account.text, *texts[len(texts) - whole :]]
+    account = write_account(older, ids, shares.account - len(_APART)) if older else Account("", 0, 0)
     return History(
         HistoryState.PRESENT,
-        _APART.join(part for part in parts if part),
+        _APART.join(_parts(kept, named_notice, account.text, texts[len(texts) - whole :])),
         shown=whole,
         condensed=account.condensed,
         left_out=account.left_out,
@@ -128,17 +146,23 @@ def _assemble(kept: Kept, ids: dict[str, str], texts: list[str], named_notice: s
     )
 
 
-def whole_count(sizes: Sequence[int], room: int) -> int:
+def _parts(kept: Kept, named_notice: str, account: str, texts: Sequence[str]) -> list[str]:
+    parts = [HISTORY_HEADING, CONTRACT, _notices(kept, named_notice), account, *texts]
+    return [part for part in parts if part]
+
+
+def whole_count(sizes: Sequence[int], shares: _Shares) -> int:
     """How many of the newest entries are whole, by their sizes in bytes, oldest first.
 
-    All within `room`; else the longest run within three quarters of it, and never none: the newest entry survives,
-    however long. The older ones too, where they fit the last quarter as they are.
+    All within both shares; else the longest run within its own, and never none: the newest entry survives, however
+    long. The older ones too, where they fit the account's share as they are: it is always its own, so that a giant does
+    not silence what was said before it.
     """
-    if _joined(sizes) <= room:
+    if _joined(sizes) <= shares.together:
         return len(sizes)
-    run = max(_run_within(sizes, room * WHOLE_BYTES // BLOCK_BYTES), 1)
+    run = max(_run_within(sizes, shares.whole), 1)
     older = sizes[: len(sizes) - run]
-    return len(sizes) if _joined(older) + len(_APART) <= _account_room(room) else run
+    return len(sizes) if _joined(older) + len(_APART) <= shares.account else run
 
 
 def _run_within(sizes: Sequence[int], room: int) -> int:
@@ -149,12 +173,6 @@ def _run_within(sizes: Sequence[int], room: int) -> int:
             break
         run += 1
     return run
-
-
-def _account_room(room: int) -> int:
-    """The account's quarter is its own, also where the newest entry is larger than its three: a giant must not silence
-    what was said before it."""
-    return room * ACCOUNT_BYTES // BLOCK_BYTES
 
 
 def _joined(sizes: Sequence[int]) -> int:

@@ -4,11 +4,12 @@ A reader must never take a write for a read, nor a failure for a success, whatev
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 from sidecar.domain.calls import ArgumentsForm, Call, CallKind, shown
-from sidecar.domain.limits import READS_SHOWN
+from sidecar.domain.limits import READS_SHOWN, WRITE_NAMES_BYTES
 from sidecar.domain.payload import CONDENSED_NOTICE, WITHHELD_NOTICE, Payload, PayloadState, named_notice
-from sidecar.domain.text import bare_or_quoted, json_string, word_or_quoted
+from sidecar.domain.text import bare_or_quoted, bare_or_quoted_between, json_string, size_of, word_or_quoted
 
 
 def lines(calls: Sequence[Call]) -> list[str]:
@@ -19,12 +20,19 @@ def lines(calls: Sequence[Call]) -> list[str]:
 
 
 def write_names(calls: Iterable[Call]) -> str:
-    """The names of the writes in order of their first call, with how often each ran and failed; empty if none."""
+    """The names of the writes in order of their first call, with how often each ran and failed; empty if none.
+
+    Past `WRITE_NAMES_BYTES` the others are counted: one turn of very many tools must not take all of the account.
+    """
     tally: dict[str, list[bool]] = {}
     for call in calls:
         if call.kind is CallKind.WRITE:
             tally.setdefault(word_or_quoted(call.name), []).append(call.failed)
-    return ", ".join(f"{name}{_times(failures)}" for name, failures in tally.items())
+    names = [f"{name}{_times(failures)}" for name, failures in tally.items()]
+    sizes = accumulate(size_of(name) for name in names)
+    shown = names[: sum(size <= WRITE_NAMES_BYTES for size in sizes)]
+    further = sum(len(failures) for failures in list(tally.values())[len(shown) :])
+    return ", ".join([*shown, f"(+{further} further write call(s))"] if further else shown)
 
 
 def _times(failures: list[bool]) -> str:
@@ -47,7 +55,7 @@ def _arguments(call: Call) -> str:
         return "{" + ",".join(members) + "}"
     [only] = call.arguments
     if call.form is ArgumentsForm.TEXT and only.value.state is PayloadState.WHOLE:
-        return bare_or_quoted(only.value.text)
+        return bare_or_quoted_between(only.value.text)
     return _value(only.value)
 
 

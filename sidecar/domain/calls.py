@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sidecar.domain.instructions import OrderKind
-from sidecar.domain.jsontext import Json, NotPlainJson, compact, is_text, parse
+from sidecar.domain.jsontext import Json, NotPlainJson, compact, is_text, parse, spellings
 from sidecar.domain.limits import READS_SHOWN
 from sidecar.domain.payload import WITHHELD, Payload, PayloadState, budgeted, condensed, is_over_budget
 
@@ -118,38 +118,42 @@ class _Value:
 
 def _judged(call: SuppliedCall) -> tuple[ArgumentsForm, list[_Value], _Value]:
     """The arguments' form and values, and the error."""
-    value: Json = None
     try:
-        value = parse(call.arguments)
-        form, values = _json_values(value, call.sensitive)
+        return _judged_json(call, parse(call.arguments))
     except NotPlainJson:
-        form, values = ArgumentsForm.TEXT, [_one_value(call.arguments, call.sensitive)]
-    return form, values, _Value("", call.error, call.error, withheld=_repeats_a_secret(call, value))
+        return _judged_whole(call, ArgumentsForm.TEXT, call.arguments, call.arguments)
 
 
-def _json_values(value: Json, sensitive: frozenset[str]) -> tuple[ArgumentsForm, list[_Value]]:
-    if not isinstance(value, dict):
-        return ArgumentsForm.JSON, [_one_value(compact(value), sensitive)]
-    if not all(is_text(name) for name in value):
+def _judged_json(call: SuppliedCall, value: Json) -> tuple[ArgumentsForm, list[_Value], _Value]:
+    if isinstance(value, dict):
+        return ArgumentsForm.MEMBERS, _members(value, call.sensitive), _error(call, value)
+    shown = compact(value)
+    return _judged_whole(call, ArgumentsForm.JSON, shown, value if is_text(value) else shown)
+
+
+def _judged_whole(
+    call: SuppliedCall, form: ArgumentsForm, shown: str, original: str
+) -> tuple[ArgumentsForm, list[_Value], _Value]:
+    """Arguments as one value, whole or not at all, and so their error: nobody can say which part is sensitive."""
+    withheld = bool(call.sensitive)
+    return form, [_Value("", shown, original, withheld)], _Value("", call.error, call.error, withheld)
+
+
+def _members(members: dict[str, Json], sensitive: frozenset[str]) -> list[_Value]:
+    if not all(is_text(name) for name in members):
         raise NotPlainJson
-    members = ((name, value[name], compact(value[name])) for name in sorted(value))
-    return ArgumentsForm.MEMBERS, [
-        _Value(name, text, member if is_text(member) else text, name in sensitive) for name, member, text in members
-    ]
+    return [_member(name, members[name], withheld=name in sensitive) for name in sorted(members)]
 
 
-def _one_value(text: str, sensitive: frozenset[str]) -> _Value:
-    """One value whole or not at all: nobody can say which part of it a sensitive name would have named."""
-    return _Value("", text, text, withheld=bool(sensitive))
+def _member(name: str, value: Json, *, withheld: bool) -> _Value:
+    if withheld:
+        return _Value(name, "", "", withheld=True)
+    shown = compact(value, level=2)
+    return _Value(name, shown, value if is_text(value) else shown)
 
 
-def _repeats_a_secret(call: SuppliedCall, arguments: Json) -> bool:
-    """Whether the error repeats a sensitive value: "login failed for hunter2" would keep what was to be withheld."""
-    if not isinstance(arguments, dict):
-        return False
+def _error(call: SuppliedCall, arguments: dict[str, Json]) -> _Value:
+    """The error; withheld if it repeats a sensitive value: "login failed for hunter2" would keep what was to go."""
     secrets = (arguments[name] for name in call.sensitive if name in arguments)
-    return any(secret in call.error for value in secrets for secret in _spellings(value))
-
-
-def _spellings(value: Json) -> set[str]:
-    return {text for text in (compact(value), value if is_text(value) else "") if text}
+    repeats = any(secret in call.error for value in secrets for secret in spellings(value))
+    return _Value("", call.error, call.error, withheld=repeats)

@@ -32,20 +32,39 @@ def parse(text: str) -> Json:
     return value
 
 
-def compact(value: Json, depth: int = 0) -> str:
+def compact(value: Json, level: int = 1) -> str:
     """The value on one line: no spaces, sorted keys, non-ASCII and `<>&` as is. Raises `NotPlainJson` if too deep."""
-    if depth > JSON_DEPTH:
-        raise NotPlainJson
     if isinstance(value, Number):
         return str(value)
     if isinstance(value, str):
         return json_string(value)
+    if isinstance(value, dict | list) and level > JSON_DEPTH:
+        raise NotPlainJson
     if isinstance(value, dict):
-        members = (f"{json_string(key)}:{compact(member, depth + 1)}" for key, member in sorted(value.items()))
+        members = (f"{json_string(key)}:{compact(member, level + 1)}" for key, member in sorted(value.items()))
         return "{" + ",".join(members) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(compact(item, depth + 1) for item in value) + "]"
+        return "[" + ",".join(compact(item, level + 1) for item in value) + "]"
     return _LITERALS[value]
+
+
+def spellings(value: Json) -> set[str]:
+    """Every text and number in the value, and how each is spelled in JSON: what another text may repeat of it."""
+    found = set()
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case Number() as number:
+                found.add(str(number))
+            case str() as text:
+                found |= {text, json_string(text)}
+            case dict() as members:
+                waiting += members.values()
+            case list() as items:
+                waiting += items
+            case _:
+                pass
+    return found - {""}
 
 
 def is_text(value: Json) -> TypeGuard[str]:

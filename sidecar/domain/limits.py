@@ -45,3 +45,6 @@ NOTE_BYTES: Final = 400
 #: A text larger than this, in bytes, gets no order: a small model would not read it, and the answer of an Append would
 #: carry it back.
 ORDER_BYTES: Final = 64 * 1024
+
+#: Bytes of write names that one turn's facts may have in the account: a tenth of it. The others are counted.
+WRITE_NAMES_BYTES: Final = 600

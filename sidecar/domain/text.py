@@ -17,9 +17,6 @@ _LINE_BREAKS: Final = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 #: have no UTF-8 at all.
 _RAW_IN_JSON: Final = re.compile("[\x7f\x85\u2028\u2029\ud800-\udfff]")
 
-#: Controls and line breaks: a text that holds one is never shown bare.
-_UNSEEN: Final = re.compile("[\x00-\x1f\x7f\x85\u2028\u2029]")
-
 _json_string: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -38,19 +35,19 @@ def json_string(text: str) -> str:
 
 
 def bare_or_quoted(text: str) -> str:
-    """The text as it is where it cannot be mistaken for the line around it, else as a JSON string.
+    """A text at a line's end, as it is where it cannot be mistaken for what stands around it, else as a JSON string.
 
     Around it stand our arrow, our notices in parentheses and the mark "(read)": an error text that ended in "(read)"
-    would turn a write into a read that may be run again. The first character tells which of the two forms it is.
+    would turn a write into a read that may be run again. The first character tells which of the two forms it is. What
+    nobody sees (controls, format characters, odd spaces) is never bare.
     """
-    plain = (
-        text == text.strip()
-        and not text.startswith(('"', "("))
-        and not text.endswith(")")
-        and "→" not in text
-        and _UNSEEN.search(text) is None
-    )
-    return text if plain else json_string(text)
+    is_mistakable = text.startswith(('"', "(")) or text.endswith(")") or "→" in text
+    return json_string(text) if is_mistakable or text != text.strip() or not text.isprintable() else text
+
+
+def bare_or_quoted_between(text: str) -> str:
+    """The same for a text between parentheses of ours, where any parenthesis could be taken for one of them."""
+    return json_string(text) if "(" in text or ")" in text else bare_or_quoted(text)
 
 
 def word_or_quoted(text: str) -> str:
