@@ -21,7 +21,6 @@ MAX_DECIMAL_BITS = 4096
 _CONTAINERS: Final = (Mapping, list, tuple)
 _END: Final = object()
 
-
 _Entries = Iterator[tuple[str, object]]
 
 
@@ -68,8 +67,8 @@ def event_key(source: object, content: object) -> str:
 
 
 def _entries(container: Mapping[object, object] | list[object] | tuple[object, ...]) -> _Entries:
-    """Each member of a container behind what stands before it: a comma, and its key if it has one."""
-    members = _members(container) if isinstance(container, Mapping) else [("", x) for x in container]
+    """Each member of a container, after what stands before it: a comma, and its key if any."""
+    members = _members(container) if isinstance(container, Mapping) else [("", item) for item in container]
     return iter([(f"{',' if index else ''}{key}", x) for index, (key, x) in enumerate(members)])
 
 

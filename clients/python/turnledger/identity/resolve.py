@@ -78,8 +78,8 @@ def _trigger_id(source: object, trigger: str, content: object) -> str:
 
 
 def fits(key: str) -> bool:
-    """Whether the ledger takes `key`: valid Unicode, 1 to 512 bytes of UTF-8."""
+    """Whether the ledger takes `key`, which its prefix keeps from being empty."""
     try:
-        return 1 <= len(key.encode("utf-8")) <= MAX_KEY_BYTES
+        return len(key.encode("utf-8")) <= MAX_KEY_BYTES
     except UnicodeEncodeError:
         return False

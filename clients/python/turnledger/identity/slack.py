@@ -15,7 +15,7 @@ from turnledger.identity.fields import child, optional_child, text
 from turnledger.identity.model import Conversation, NoConversation, Payload, Source
 from turnledger.identity.slack_envelope import content, unwrap
 
-CHANNEL = re.compile(r"[A-Za-z0-9]+")
+CHANNEL = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 TIMESTAMP = re.compile(r"[0-9]+\.[0-9]+")
 
 POSTS: Final = frozenset({"message", "app_mention"})
