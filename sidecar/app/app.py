@@ -78,10 +78,7 @@ class App:
             self._store.start()
 
     async def main_loop(self) -> None:
-        """Serve until `stop` is called, or SIGTERM or SIGINT comes."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
+        """Serve until `stop` is called."""
         await self._stopping.wait()
 
     def stop(self) -> None:
@@ -99,7 +96,10 @@ class App:
         _log.info("stopped")
 
     async def run(self) -> None:
-        """The three phases, in order, and the last one whatever happens."""
+        """The three phases, in order, and the last one whatever happens. SIGTERM and SIGINT stop it from the start."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
         starting = asyncio.ensure_future(self.startup())
         stopping = asyncio.ensure_future(self.main_loop())
         try:

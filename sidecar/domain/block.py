@@ -4,15 +4,17 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Self
+from typing import Final
 
 from turnledger.compose import HISTORY_HEADING
 
 from sidecar.domain.account import Account, write_account
-from sidecar.domain.entry import Field, Recorded, entry_text, largest_first, short_ids
-from sidecar.domain.limits import ACCOUNT_BYTES, BLOCK_BYTES, WHOLE_BYTES
+from sidecar.domain.entry import Entry, Recorded, entry_text, largest_first, short_ids
+from sidecar.domain.limits import ACCOUNT_BYTES, BLOCK_BYTES
+from sidecar.domain.split import APART_BYTES, SHARES, Shares, whole_count
 from sidecar.domain.text import size_of
 
+#: Between all parts of a block; `split.APART_BYTES` is its size.
 _APART: Final = "\n\n"
 
 #: What the seat is told before it reads its entries. Part of every prompt, so each sentence earns its tokens.
@@ -62,6 +64,11 @@ class Kept:
     no_longer_kept: int = 0
     unreadable: int = 0
 
+    @property
+    def entries(self) -> list[Entry]:
+        """The entries alone, oldest first."""
+        return [recorded.entry for recorded in self.recorded]
+
 
 def build(kept: Kept, hard_limit: int) -> History:
     """The history of a conversation within `hard_limit` bytes of UTF-8.
@@ -69,34 +76,37 @@ def build(kept: Kept, hard_limit: int) -> History:
     `BLOCK_BYTES` bounds the entries and the account. The newest entry is whole even where it alone exceeds that; only
     past the hard limit are its largest fields named by size and digest.
     """
-    if not kept.recorded and not kept.no_longer_kept:
+    if not (kept.recorded or kept.no_longer_kept or kept.unreadable):
         return History(HistoryState.EMPTY)
-    entries = [recorded.entry for recorded in kept.recorded]
-    ids = short_ids([entry.turn_id for entry in entries])
-    texts = [entry_text(entry, ids[entry.turn_id]) for entry in entries]
-    history = _assemble(kept, ids, texts, _SHARES)
+    ids = short_ids([entry.turn_id for entry in kept.entries])
+    texts = [entry_text(entry, ids[entry.turn_id]) for entry in kept.entries]
+    history = _assemble(kept, ids, texts, SHARES)
     if history.size > hard_limit:
         return _within_hard_limit(kept, ids, texts, hard_limit)
     return history
 
 
 def _within_hard_limit(kept: Kept, ids: dict[str, str], texts: list[str], hard_limit: int) -> History:
-    """The same in a smaller room: less of the older turns, then none of them, then the newest by its fields' names."""
-    fixed = size_of(_APART.join(_parts(kept, "", "", [])))
-    room = min(BLOCK_BYTES, hard_limit - fixed - len(_APART))
-    history = _assemble(kept, ids, texts, _Shares.of(room))
-    if history.size <= hard_limit or not kept.recorded:
+    """The same in a smaller room: less of the older turns first, then the newest entry's largest fields by name."""
+    history = _squeezed(kept, ids, texts, "", hard_limit)
+    for newest in kept.entries[-1:]:
+        for named in largest_first(newest):
+            if history.size <= hard_limit:
+                break
+            shortened = [*texts[:-1], entry_text(newest, ids[newest.turn_id], named)]
+            history = _squeezed(kept, ids, shortened, _named_notice(len(named)), hard_limit)
+    return history
+
+
+def _squeezed(kept: Kept, ids: dict[str, str], texts: list[str], named_notice: str, hard_limit: int) -> History:
+    """Both shares smaller in proportion; where that is too much still, the newest entry and what is left for others."""
+    fixed = size_of(_APART.join(_parts(kept, named_notice, "", [])))
+    room = hard_limit - fixed - APART_BYTES
+    history = _assemble(kept, ids, texts, Shares.of(min(BLOCK_BYTES, room)), named_notice)
+    if history.size <= hard_limit or not texts:
         return history
-    newest = kept.recorded[-1].entry
-    for named in (frozenset[Field](), *largest_first(newest)):
-        shortened = [*texts[:-1], entry_text(newest, ids[newest.turn_id], named)]
-        notice = _named_notice(len(named)) if named else ""
-        alone = _assemble(kept, ids, shortened, _Shares(0, 0), notice)
-        if alone.size <= hard_limit:
-            break
-    least = size_of(write_account(kept.recorded[:-1], ids, 0).text) if kept.recorded[:-1] else 0
-    spare = max(0, hard_limit - alone.size)
-    return _assemble(kept, ids, shortened, _Shares(0, least + len(_APART) + spare), notice)
+    left = room - size_of(texts[-1])
+    return _assemble(kept, ids, texts, Shares(0, min(ACCOUNT_BYTES, left)), named_notice)
 
 
 def without_note(kept: Kept, history: History) -> list[Recorded]:
@@ -105,36 +115,10 @@ def without_note(kept: Kept, history: History) -> list[Recorded]:
     return [recorded for recorded in told if not recorded.note]
 
 
-def slid_out(sizes: Sequence[int]) -> range:
-    """Which entries are no longer whole since the newest came: places in `sizes` (bytes as rendered), oldest first."""
-    whole_before = len(sizes) - 1 - whole_count(sizes[:-1], _SHARES)
-    return range(whole_before, len(sizes) - whole_count(sizes, _SHARES))
-
-
-@dataclass(frozen=True, slots=True)
-class _Shares:
-    """Bytes for the newest entries, whole, and for the account of the older ones, the blank line after it included."""
-
-    whole: int
-    account: int
-
-    @classmethod
-    def of(cls, room: int) -> Self:
-        """Three quarters and one, the account's rounded down."""
-        return cls(room * WHOLE_BYTES // BLOCK_BYTES, room * ACCOUNT_BYTES // BLOCK_BYTES)
-
-    @property
-    def together(self) -> int:
-        return self.whole + self.account
-
-
-_SHARES: Final = _Shares(WHOLE_BYTES, ACCOUNT_BYTES)
-
-
-def _assemble(kept: Kept, ids: dict[str, str], texts: list[str], shares: _Shares, named_notice: str = "") -> History:
+def _assemble(kept: Kept, ids: dict[str, str], texts: list[str], shares: Shares, named_notice: str = "") -> History:
     whole = whole_count([size_of(text) for text in texts], shares)
     older = kept.recorded[: len(texts) - whole]
-    account = write_account(older, ids, shares.account - len(_APART)) if older else Account("", 0, 0)
+    account = write_account(older, ids, shares.account - APART_BYTES) if older else Account("", 0, 0)
     return History(
         HistoryState.PRESENT,
         _APART.join(_parts(kept, named_notice, account.text, texts[len(texts) - whole :])),
@@ -149,34 +133,6 @@ def _assemble(kept: Kept, ids: dict[str, str], texts: list[str], shares: _Shares
 def _parts(kept: Kept, named_notice: str, account: str, texts: Sequence[str]) -> list[str]:
     parts = [HISTORY_HEADING, CONTRACT, _notices(kept, named_notice), account, *texts]
     return [part for part in parts if part]
-
-
-def whole_count(sizes: Sequence[int], shares: _Shares) -> int:
-    """How many of the newest entries are whole, by their sizes in bytes, oldest first.
-
-    All within both shares; else the longest run within its own, and never none: the newest entry survives, however
-    long. The older ones too, where they fit the account's share as they are: it is always its own, so that a giant does
-    not silence what was said before it.
-    """
-    if _joined(sizes) <= shares.together:
-        return len(sizes)
-    run = max(_run_within(sizes, shares.whole), 1)
-    older = sizes[: len(sizes) - run]
-    return len(sizes) if _joined(older) + len(_APART) <= shares.account else run
-
-
-def _run_within(sizes: Sequence[int], room: int) -> int:
-    run = 0
-    for size in reversed(sizes):
-        room -= size + (len(_APART) if run else 0)
-        if room < 0:
-            break
-        run += 1
-    return run
-
-
-def _joined(sizes: Sequence[int]) -> int:
-    return sum(sizes) + len(_APART) * max(len(sizes) - 1, 0)
 
 
 def _notices(kept: Kept, named_notice: str) -> str:

@@ -16,7 +16,7 @@ def lines(calls: Sequence[Call]) -> list[str]:
     """One line for each call that is shown, then how many further reads there were. Empty: no call to show."""
     reads = sum(call.kind is CallKind.READ for call in calls)
     omitted = [f"- (+{reads - READS_SHOWN} further read call(s) omitted)"] if reads > READS_SHOWN else []
-    return [_line(call) for call in shown(calls)] + omitted
+    return [line(call) for call in shown(calls)] + omitted
 
 
 def write_names(calls: Iterable[Call]) -> str:
@@ -43,7 +43,7 @@ def _times(failures: list[bool]) -> str:
     return f"{times} (failed)" if failed == len(failures) else f"{times} ({failed} failed)"
 
 
-def _line(call: Call) -> str:
+def line(call: Call) -> str:
     """The call on one line, such as `- name({"k":"v"}) → success (read)`."""
     mark = " (read)" if call.kind is CallKind.READ else ""
     return f"- {word_or_quoted(call.name)}({_arguments(call)}) → {_result(call)}{mark}"

@@ -136,7 +136,8 @@ def _judged_whole(
 ) -> tuple[ArgumentsForm, list[_Value], _Value]:
     """Arguments as one value, whole or not at all, and so their error: nobody can say which part is sensitive."""
     withheld = bool(call.sensitive)
-    return form, [_Value("", shown, original, withheld)], _Value("", call.error, call.error, withheld)
+    error = _Value("", call.error, call.error, withheld and bool(call.error))
+    return form, [_Value("", shown, original, withheld)], error
 
 
 def _members(members: dict[str, Json], sensitive: frozenset[str]) -> list[_Value]:

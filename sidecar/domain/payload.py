@@ -78,6 +78,6 @@ def readable_size(size: int) -> str:
     kib = 1024
     if size < kib:
         return f"{size} bytes"
-    if size < kib * kib:
+    if round(size / kib) < kib:
         return f"{round(size / kib)} KiB"
     return f"{round(size / kib / kib)} MiB"

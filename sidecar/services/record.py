@@ -100,7 +100,7 @@ class Record:
         if appended.ref is None:
             return RecordedTurn(appended.disposition, skip_reason=appended.skip_reason)
         orders = (*await self._payload_orders(key, turn, appended, appended.ref), *_note_orders(appended))
-        return RecordedTurn(appended.disposition, appended.ref.entry_id, appended.ordinal, orders=orders)
+        return RecordedTurn(appended.disposition, appended.entry_id, appended.ordinal, orders=orders)
 
     async def fit(self, conversation: Conversation, fits: Sequence[Fit]) -> list[FitResult]:
         """Judge each rewrite by itself, and put the good ones in their places. The switch does not stop this."""

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import apsw
 
-from sidecar.domain.block import slid_out
 from sidecar.domain.eligibility import Conversation, Disposition, SkipReason, TurnKey
 from sidecar.domain.entry import Entry, EntryRef
+from sidecar.domain.split import slid_out
 from sidecar.store.codec import Identity, Sealed, seal
 from sidecar.store.forgotten import is_forgotten
 from sidecar.store.row import COLUMNS, Row, row_of
@@ -28,7 +28,7 @@ RETURNING id, ordinal
 """
 
 _EXISTING: Final = """
-SELECT id, entry_id, version, ordinal FROM conversation_sessions
+SELECT id, CAST(entry_id AS BLOB), version, ordinal FROM conversation_sessions
 WHERE agent_handle = ? AND conversation_key = ? AND work_key = ? AND work_key <> ''
 """
 
@@ -81,6 +81,11 @@ class Appended:
     skip_reason: SkipReason | None = None
     slid_out: tuple[Row, ...] = ()
 
+    @property
+    def entry_id(self) -> str:
+        """The entry's id, or empty where it was skipped."""
+        return "" if self.ref is None else self.ref.entry_id
+
 
 def new_row(key: TurnKey, entry: Entry, entry_id: str, created_at: int) -> NewRow:
     """Seal the entry, so that the writer's thread has only SQLite's work to do."""
@@ -125,7 +130,8 @@ def _existing(db: apsw.Connection, row: NewRow) -> Appended:
     """The entry that was first. If that is this very row, an earlier try was committed though it reported failure."""
     conversation = row.key.conversation
     keys = (conversation.agent_handle, conversation.conversation_key, row.key.work_key)
-    [(row_id, entry_id, version, ordinal)] = db.execute(_EXISTING, keys)
+    [(row_id, data, version, ordinal)] = db.execute(_EXISTING, keys)
+    entry_id = data.decode()
     disposition = Disposition.RECORDED if entry_id == row.entry_id else Disposition.DUPLICATE
     return Appended(disposition, EntryRef(row_id, entry_id, version), ordinal)
 

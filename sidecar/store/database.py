@@ -94,17 +94,16 @@ class Database:
             return job(self._reader)
 
     def _freeing(self, job: Callable[[], T]) -> T:
-        """Run what frees space; where the disk is full, once more with the reserve given up for as long as it takes."""
+        """Run what frees space; where the disk is full, and with the reserve given up until there is room."""
         try:
-            return job()
+            done = job()
+            self._reserve.hold()
+            return done
         except LedgerError as error:
             if error.code is not Code.STORE_FULL:
                 raise
         self._reserve.give_up()
-        try:
-            return job()
-        finally:
-            self._reserve.hold()
+        return job()
 
     def _require_file(self) -> None:
         """A store whose file was deleted or replaced would take writes that nobody ever sees again."""

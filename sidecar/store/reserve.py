@@ -14,9 +14,12 @@ class Reserve:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._held = False
 
     def hold(self) -> bool:
-        """Take the space. False if the disk has none to give."""
+        """Take the space, if it is not held. False if the disk has none to give."""
+        if self._held:
+            return True
         try:
             descriptor = os.open(self._path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         except OSError:
@@ -28,10 +31,12 @@ class Reserve:
             return False
         finally:
             os.close(descriptor)
+        self._held = True
         return True
 
     def give_up(self) -> None:
         """Give the space back to the disk. Harmless if it is not held."""
+        self._held = False
         self._path.unlink(missing_ok=True)
 
 

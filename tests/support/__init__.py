@@ -1,0 +1,1 @@
+"""Small helpers that several test folders share: a real sidecar, real files, real faults."""
