@@ -10,7 +10,8 @@ from sidecar.domain.limits import BLOCK_BYTES, MAX_ENTRIES_DEFAULT
 from tests.domain.block_reader import ReadBlock
 from tests.replay.reading import check_block
 from tests.replay.turns import Called, Played, Turn, play, record
-from tests.support.running import PATIENCE_S, process
+from tests.support.patience import PATIENCE_S
+from tests.support.running import process
 
 _NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
