@@ -23,7 +23,7 @@ say = @printf '[turnledger] %s\n'
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test slow check format lint types arrows proto fresh examples stubs baseline lock wheels clean
+.PHONY: help demo example test slow check format lint types arrows proto fresh examples stubs baseline lock wheels clean
 
 help: ## What there is to do
 	@printf 'turnledger: the conversation session ledger of an agent engine, as a gRPC sidecar\n\n'
@@ -34,6 +34,9 @@ help: ## What there is to do
 
 demo: $(VENV)/.runtime ## Play a conversation through a real sidecar, and show what its next turn receives
 	@$(BIN)/turnledger demo
+
+example: $(VENV)/.runtime ## Play an engine: webhooks, turns that know the earlier ones, a crash, a resume
+	@$(RUN) examples.engine --play
 
 test: $(VENV)/.dev ## The quick tests, with branch coverage (some of them, without: ARGS="-k settle")
 	$(RUN) pytest -n auto -m "not slow" $(or $(ARGS),--cov --cov-report=term:skip-covered)
