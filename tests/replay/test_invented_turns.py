@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.domain.block_reader import ReadBlock
+from tests.support.running import PATIENCE_S, process
 from turnledger import CallKind, Deadlines, Disposition, History, Ledger, SkipReason
 
 from sidecar.domain.limits import BLOCK_BYTES, MAX_ENTRIES_DEFAULT
-from tests.domain.block_reader import ReadBlock
 from tests.replay.reading import check_block
 from tests.replay.turns import Called, Played, Turn, play, record
-from tests.support.running import PATIENCE_S, process
 
 _NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 

@@ -6,12 +6,12 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from tests.support.running import PATIENCE_S, Process, free_port, process
 from turnledger import Deadlines, Disposition, Ledger
 
 from sidecar.domain.limits import MAX_ENTRIES_DEFAULT
 from tests.replay.reading import check_block
 from tests.replay.turns import FOLDER_VARIABLE, Played, Turn, by_conversation, play, real_turns
-from tests.support.running import PATIENCE_S, Process, free_port, process
 
 pytestmark = pytest.mark.skipif(FOLDER_VARIABLE not in os.environ, reason=f"{FOLDER_VARIABLE} names no folder")
 
