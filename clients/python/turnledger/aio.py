@@ -93,6 +93,10 @@ class Ledger:
                 await self._crew.give_up()
         await self._shell.close()
 
+    async def drain(self, seconds: float) -> bool:
+        """Wait until no order waits or runs, `seconds` at most; whether that came. Nobody needs to: see `close`."""
+        return self._crew is None or await self._crew.finish(seconds)
+
     @property
     def stats(self) -> Stats:
         """What this ledger did so far."""

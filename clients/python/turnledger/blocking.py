@@ -98,6 +98,10 @@ class BlockingLedger:
         if crew is not None:
             crew.finish(NOTICE_SECONDS)
 
+    def drain(self, seconds: float) -> bool:
+        """Wait until no order waits or runs, `seconds` at most; whether that came. Nobody needs to: see `close`."""
+        return self._crew is None or self._crew.finish(seconds)
+
     @property
     def stats(self) -> Stats:
         """What this ledger did so far."""
