@@ -30,7 +30,10 @@ SERVER: Final = ROOT / "tools" / "llm_server.py"
 DEADLINES: Final = Deadlines(begin=30, complete=30, rewrite=300, close=30)
 
 #: Tokens of an answer: more than the largest rewrite has, and an end for a model that repeats itself.
-COMPLETION_TOKENS: Final = 150
+COMPLETION_TOKENS: Final = 110
+
+#: Entries kept: all that are played, so that most of them stand in the account, where their notes are shown.
+MAX_ENTRIES: Final = 200
 
 
 @dataclass
@@ -50,7 +53,7 @@ def main() -> None:
     parser.add_argument("--server-python", default=str(ROOT / ".venv-llm" / "bin" / "python"))
     given = parser.parse_args()
     began = time.monotonic()
-    with real_model(given.server_python) as url, real_sidecar() as target:
+    with real_model(given.server_python) as url, real_sidecar(MAX_ENTRIES) as target:
         print(f"model at {url}, sidecar at {target}")
         outcome = asyncio.run(play(target, url, story(given.turns)))
     _summary(outcome, time.monotonic() - began)

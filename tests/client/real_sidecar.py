@@ -15,11 +15,14 @@ START_S: Final = 20.0
 
 
 @contextmanager
-def real_sidecar() -> Iterator[str]:
+def real_sidecar(max_entries: int = 20) -> Iterator[str]:
     """Serve until the block ends; gives the target. Everything of it is in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="tl-") as folder, (Path(folder) / "log").open("w") as log:
         socket = Path(folder) / "s"
-        command = ["serve", "--listen", f"unix://{socket}", "--store", f"{folder}/store.db"]
+        config = Path(folder) / "settings.yaml"
+        config.write_text(f"turn_engine:\n  conversation_session:\n    max_entries: {max_entries}\n")
+        places = ["--listen", f"unix://{socket}", "--store", f"{folder}/store.db"]
+        command = ["serve", "--config", str(config), *places]
         process = subprocess.Popen([sys.executable, "-m", "sidecar", *command], stdout=log, stderr=log)
         try:
             deadline = time.monotonic() + START_S

@@ -8,7 +8,7 @@ import pytest
 from turnledger import FillOutcome
 
 from tests.client.real_sidecar import real_sidecar
-from tools.demo_llm import play, real_model
+from tools.demo_llm import MAX_ENTRIES, play, real_model
 from tools.llm_story import story
 
 #: The interpreter of .venv-llm.
@@ -23,7 +23,7 @@ pytestmark = [
 async def test_whatever_a_real_model_writes_the_block_stays_true() -> None:
     """60 turns through it: every order comes to an end, what is accepted is told, and no line of facts is wrong."""
     turns = story(60)
-    with real_model(os.environ[VARIABLE]) as url, real_sidecar() as target:
+    with real_model(os.environ[VARIABLE]) as url, real_sidecar(MAX_ENTRIES) as target:
         outcome = await play(target, url, turns)
     assert outcome.wrong == []
     assert outcome.history is not None

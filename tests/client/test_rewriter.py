@@ -162,6 +162,16 @@ async def test_no_budget_allows_no_retry(opened: Open, target: str) -> None:
     assert (filled.outcome, filled.verdict, filled.calls) == ("no_budget", "too_long", 2)
 
 
+async def test_a_batch_without_budget_allows_no_retry_of_others(opened: Open, target: str) -> None:
+    """What was rejected stays so when another order of its batch has found no budget meanwhile."""
+    heard, rewriter = Heard(), Scripted("long", NoBudget())
+    script = Script(Append=with_orders(order("o-1"), order("o-2")), Fit=slowly(judges("TOO_LONG", 1), 0.4))
+    async with serving(script, target), opened(target, rewriter=rewriter, on_event=heard, rewrites_at_once=2) as ledger:
+        await completed(ledger)
+        await heard.of(2)
+    assert [(event.outcome, event.calls) for event in heard.filled] == [("no_budget", 1), ("rejected", 1)]
+
+
 class Weird(BaseException):
     """What no `except Exception` catches."""
 

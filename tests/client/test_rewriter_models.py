@@ -119,6 +119,38 @@ async def test_a_paraphrase_is_accepted_and_seen(playing: Playing) -> None:
     assert (stats.orders_accepted, stats.rewriter_prompt_tokens) == (1, 70)
 
 
+async def test_an_error_is_condensed_too(playing: Playing) -> None:
+    """What a failed call reported at length gets its words like an argument."""
+    heard = Heard()
+    with chatting(lambda _prompt, _call: "The mail server refused it.") as chat:
+        async with playing(chat, heard) as ledger:
+            conversation = Conversation(ledger)
+            turn = await conversation.begin()
+            turn.called("send_mail", "{}", error="550 refused by the mail server of the customer. " * 9)
+            await turn.complete(Unsent("Sorry."), trigger="T")
+            (filled,) = await heard.of(1)
+            block = await conversation.block()
+    assert (filled.kind, filled.outcome) == ("error", "accepted")
+    assert "(condensed) The mail server refused it." in block
+
+
+async def test_a_redelivery_fills_what_the_first_run_left_open(playing: Playing) -> None:
+    """A turn that was recorded without rewrites names its orders again when it is completed once more."""
+    heard = Heard()
+    with chatting(lambda _prompt, _call: PARAPHRASE) as chat:
+        async with playing(chat, heard) as ledger:
+            conversation = Conversation(ledger)
+            turn = await conversation.begin()
+            turn.called("send_mail", f'{{"body": "{BODY}"}}')
+            first = await turn.complete(Reply("Done."), trigger="T", rewrite=False)
+            again = await turn.complete(Reply("Done."), trigger="T")
+            await heard.of(1)
+            block = await conversation.block()
+    assert (first.disposition, again.disposition) == ("recorded", "duplicate")
+    assert (heard.outcomes, len(chat.bodies)) == (["accepted"], 1)
+    assert PARAPHRASE in block
+
+
 @pytest.mark.parametrize(
     ("model", "outcome", "verdict", "calls"),
     [

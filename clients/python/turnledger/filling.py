@@ -126,7 +126,8 @@ class Filler:
         if isinstance(came, Unfilled):
             progress.calls += came.called
             progress.outcome, progress.error = came.outcome, came.error
-            job.batch.has_budget &= came.outcome is not FillOutcome.NO_BUDGET
+            if came.outcome is FillOutcome.NO_BUDGET:
+                job.batch.has_budget = False
             return None
         progress.calls += 1
         progress.prompt_tokens += came.prompt_tokens
