@@ -6,6 +6,7 @@ import functools
 import logging
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -639,6 +640,61 @@ async def test_a_crowd_is_turned_away(opened: Open, target: str, monkeypatch: py
         gate.set()
         await heard.of(5)
     assert heard.outcomes[2:] == ["accepted"] * 3
+
+
+class NoThread(threading.Thread):
+    """A thread that the system has no room for."""
+
+    def start(self) -> None:
+        raise RuntimeError("can't start new thread")
+
+
+async def test_a_system_without_threads_costs_no_turn(
+    opened: Open, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no thread can be started the orders are given up, and the turn is recorded all the same."""
+    room = SimpleNamespace(Thread=NoThread, Condition=threading.Condition, current_thread=threading.current_thread)
+    monkeypatch.setattr("turnledger.thread_crew.threading", room)
+    heard = Heard()
+    async with serving(Script(Append=five()), target), opened(target, rewriter=Scripted(), on_event=heard) as ledger:
+        receipt = await completed(ledger)
+        await heard.of(5)
+        assert await ledger.drain(1)
+    assert receipt.in_ledger
+    assert set(heard.outcomes) <= {"error", "abandoned"}
+
+
+async def test_drain_says_whether_all_orders_are_over(opened: Open, target: str) -> None:
+    """It waits no longer than it is told to, and not at all where nothing is under way."""
+    gate = threading.Event()
+    async with serving(Script(Append=five()), target), opened(target, rewriter=Scripted(gate=gate)) as ledger:
+        assert await ledger.drain(0.01)
+        await completed(ledger)
+        assert not await ledger.drain(0.05)
+        gate.set()
+        assert await ledger.drain(20)
+        assert ledger.stats.orders_accepted == 5
+    async with serving(Script(), target), opened(target) as ledger:
+        assert await ledger.drain(0)
+
+
+async def test_a_turn_that_ends_while_the_ledger_closes_leaves_its_orders(opened: Open, target: str) -> None:
+    """A ledger that is closing takes no further orders, and what it has goes on."""
+    gate, heard = threading.Event(), Heard()
+    script = Script(Append=[five(), with_orders(order("o-9"))])
+    async with (
+        serving(script, target),
+        opened(target, rewriter=Scripted(gate=gate), on_event=heard, deadlines=Deadlines(close=20)) as ledger,
+    ):
+        await completed(ledger)
+        turn = await ledger.begin(**KEYS)
+        closing = asyncio.create_task(ledger.close())
+        await asyncio.sleep(0.1)
+        receipt = await turn.complete(Reply("bye"), trigger="T")
+        gate.set()
+        await closing
+    assert receipt.in_ledger
+    assert heard.outcomes == ["accepted"] * 5
 
 
 async def test_a_hook_that_fails_does_not_stop_the_orders(opened: Open, target: str) -> None:
