@@ -29,8 +29,9 @@ SERVER: Final = ROOT / "tools" / "llm_server.py"
 #: A model of this size on two cores takes seconds for each order, and minutes are nobody's wait here.
 DEADLINES: Final = Deadlines(begin=30, complete=30, rewrite=300, close=30)
 
-#: Tokens of an answer: more than the largest rewrite has, and an end for a model that repeats itself.
-COMPLETION_TOKENS: Final = 110
+#: Tokens of an answer: an end for a model that repeats itself, and past every limit in bytes, so that what it cuts is
+#: told apart from what would have fitted.
+COMPLETION_TOKENS: Final = 160
 
 #: Entries kept: all that are played, so that most of them stand in the account, where their notes are shown.
 MAX_ENTRIES: Final = 200

@@ -46,9 +46,7 @@ def _full(short_id: str, turns: Sequence[Turn]) -> str:
 
 
 def _in_one_conversation(number: int, turn: Turn) -> Turn:
-    body = (
-        f"Subject: turn {number}\n\n{turn.trigger}\n\n{turn.final_text}\n\nSent by the support desk, case {number:04}."
-    )
+    body = f"Subject: turn {number}\n\n{turn.final_text}\n\nSent by the support desk, case {number:04}."
     mail = Called("send_mail", json.dumps({"to": f"customer-{number}", "body": body.ljust(260, ".")}))
     return replace(
         turn,

@@ -16,6 +16,7 @@ VARIABLE: Final = "TURNLEDGER_LLM_PYTHON"
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.timeout(3600),  # a quarter of an hour on two busy cores
     pytest.mark.skipif(VARIABLE not in os.environ, reason=f"{VARIABLE} names no interpreter"),
 ]
 
