@@ -163,6 +163,23 @@ async def test_never_more_calls_at_once_than_allowed(opened: Open, target: str, 
     assert (rewriter.most, len(rewriter.orders), set(heard.outcomes)) == (bound, 20, {"accepted"})
 
 
+@pytest.mark.parametrize(("rest", "calls"), [(600.0, 1), (0.0, 2)])
+async def test_an_order_whose_call_failed_rests(
+    opened: Open, target: str, monkeypatch: pytest.MonkeyPatch, rest: float, calls: int
+) -> None:
+    """Later turns that name it again do not pay for the same failure, until its rest is over."""
+    monkeypatch.setattr("turnledger.filling._REST_SECONDS", rest)
+    heard, rewriter = Heard(), Scripted(ValueError())
+    async with (
+        serving(Script(Append=with_orders(order())), target),
+        opened(target, rewriter=rewriter, on_event=heard) as ledger,
+    ):
+        for _ in range(2):
+            await completed(ledger)
+            assert await ledger.drain(20)
+    assert len(rewriter.orders) == calls
+
+
 async def test_an_order_is_never_run_twice_at_the_same_time(opened: Open, target: str) -> None:
     """Append and History may both name it while it is under way: one call, one event."""
     gate, heard = threading.Event(), Heard()

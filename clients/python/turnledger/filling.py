@@ -1,5 +1,6 @@
 """How orders are filled: a few at a time, within one deadline, a rejected one once more, and never at a turn's cost."""
 
+import math
 from collections.abc import Iterable
 from contextvars import copy_context
 from dataclasses import dataclass, replace
@@ -25,6 +26,11 @@ _FIT_SECONDS: Final = 1.0
 
 #: With less left than this, in seconds, no model answers.
 _SHORTEST_CALL_SECONDS: Final = 0.05
+
+
+#: An order whose call failed is let be for so long, in seconds: History names a missing note at each turn, and a model
+#: that fails on it again and again would be paid, and waited for, each time.
+_REST_SECONDS: Final = 600.0
 
 
 @dataclass(slots=True)
@@ -58,7 +64,7 @@ class Filler:
         jobs = (
             Job(keys, replace(order, agent_handle=keys.agent_handle), until, batch, context.copy()) for order in orders
         )
-        followed, crowded, wanted = self._queue.add(jobs, urgent=urgent)
+        followed, crowded, wanted = self._queue.add(jobs, self._asker.clock(), urgent=urgent)
         self._abandon(crowded)
         for _ in range(wanted):
             if (yield Start(self._work())) is not None:
@@ -158,4 +164,11 @@ class Filler:
         try:
             self._reporter.filled(filled)
         finally:
-            self._queue.end(job, filled, hopeless=progress.hopeless)
+            self._queue.end(job, filled, self._rests_until(progress))
+
+    def _rests_until(self, progress: _Progress) -> float | None:
+        """Until when the order is not run again: for good after two rejections, a while after a failed call."""
+        if progress.hopeless:
+            return math.inf
+        failed = progress.calls > 0 and progress.outcome in (FillOutcome.ERROR, FillOutcome.DEADLINE)
+        return self._asker.clock() + _REST_SECONDS if failed else None

@@ -16,8 +16,8 @@ from turnledger.steps import TurnKeys
 #: most would be past their deadline by then.
 WAITING_ORDERS: Final = 1_000
 
-#: Orders remembered as hopeless, so that no later turn pays for the same two rejections again: hundreds of bytes each.
-_HOPELESS_ORDERS: Final = 10_000
+#: Orders remembered as failed, so that not every later turn pays for the same failure again: hundreds of bytes each.
+_RESTING_ORDERS: Final = 10_000
 
 
 class Batch:
@@ -52,14 +52,14 @@ class OrderQueue:
         self._lock = threading.Lock()
         self._waiting: deque[Job] = deque()
         self._open: dict[tuple[str, str, str], Job] = {}
-        self._hopeless: OrderedDict[tuple[str, str, str], None] = OrderedDict()
+        self._resting: OrderedDict[tuple[str, str, str], float] = OrderedDict()
         self._workers = 0
         self._closed = False
 
-    def add(self, jobs: Iterable[Job], *, urgent: bool) -> tuple[list[Job], list[Job], int]:
+    def add(self, jobs: Iterable[Job], now: float, *, urgent: bool) -> tuple[list[Job], list[Job], int]:
         """Those to wait for (an equal one stands for each that is open already), those without room, workers wanted.
 
-        A closed queue takes none, and an order that was rejected twice is not taken again.
+        A closed queue takes none, and an order that failed is not taken before its rest is over (`now` is monotonic).
         """
         with self._lock:
             if self._closed:
@@ -72,7 +72,7 @@ class OrderQueue:
                     followed.append(known)
                 elif len(self._waiting) + len(fresh) >= WAITING_ORDERS:
                     crowded.append(job)
-                elif job.name not in self._hopeless:
+                elif self._resting.get(job.name, now) <= now:
                     self._open[job.name] = job
                     fresh.append(job)
             if urgent:
@@ -97,14 +97,14 @@ class OrderQueue:
             self._workers -= 1
             return self._strand() if self._workers == 0 else []
 
-    def end(self, job: Job, filled: OrderFilled, *, hopeless: bool = False) -> None:
-        """The order is over: whoever waits for it goes on."""
+    def end(self, job: Job, filled: OrderFilled, rests_until: float | None = None) -> None:
+        """The order is over: whoever waits for it goes on. It rests until then (monotonic seconds), if it failed."""
         with self._lock:
             self._open.pop(job.name, None)
-            if hopeless:
-                self._hopeless[job.name] = None
-                if len(self._hopeless) > _HOPELESS_ORDERS:
-                    self._hopeless.popitem(last=False)
+            if rests_until is not None:
+                self._resting[job.name] = rests_until
+                if len(self._resting) > _RESTING_ORDERS:
+                    self._resting.popitem(last=False)
         job.done.set_result(filled)
 
     def close(self) -> None:
