@@ -1,11 +1,11 @@
 """What a block must say of the turns that were played, checked by a reader that shares nothing with the renderer."""
 
-from tests.domain.block_reader import ReadBlock, ReadEntry, read_block
 from turnledger import CallKind, History
 from turnledger.compose import HISTORY_HEADING
 
 from sidecar.domain.block import CONTRACT
 from sidecar.domain.limits import BLOCK_BYTES, READS_SHOWN, WHOLE_BYTES
+from tests.domain.block_reader import ReadBlock, ReadEntry, read_block
 from tests.replay.turns import Turn
 
 PREAMBLE = f"{HISTORY_HEADING}\n\n{CONTRACT}"
