@@ -1,13 +1,12 @@
 """Whether a rewrite may stand for its original. It may drop, never invent."""
 
 import re
-import unicodedata
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from sidecar.domain.instructions import OrderKind, before_text
+from sidecar.domain.invention import HIDDEN, invents, seen
 from sidecar.domain.orders import LIMITS
 from sidecar.domain.text import size_of
 
@@ -36,16 +35,14 @@ class Judgement:
 #: Characters in a row that a rewrite shares with our instructions and not with its original: it repeats the prompt.
 _ECHO_CHARACTERS: Final = 32
 
-_MARKED: Final = re.compile(r"://|www\.|@|#|\.[a-z]{2,}(/|$)")
-
-#: What may stand around a token without being part of it.
-_AROUND: Final = "\"'`.,;:!?()[]{}<>«»„“”‘’…*_|–—-/\\=~"
+#: Control characters but line breaks and tabs.
+_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def judge(kind: OrderKind, original: str, rewrite: str) -> Judgement:
     """Whether `rewrite`, without the white space around it, may stand for `original`."""
     over_by = size_of(rewrite) - LIMITS[kind]
-    if not rewrite:
+    if not seen(rewrite).strip():
         return Judgement(Verdict.EMPTY)
     if not _is_text(rewrite, original):
         return Judgement(Verdict.INVALID_TEXT)
@@ -53,15 +50,15 @@ def judge(kind: OrderKind, original: str, rewrite: str) -> Judgement:
         return Judgement(Verdict.TOO_LONG, over_by)
     if _echoes(kind, original, rewrite):
         return Judgement(Verdict.ECHO)
-    if any(not _occurs(token, original) for token in _checkable(rewrite)):
+    if invents(original, rewrite):
         return Judgement(Verdict.INVENTED)
     return Judgement(Verdict.ACCEPTED)
 
 
 def _is_text(rewrite: str, original: str) -> bool:
-    """No control characters but line breaks and tabs, and no more replacement characters than came in."""
-    controls = any(unicodedata.category(each) == "Cc" and each not in "\n\t" for each in rewrite)
-    return not controls and ("\ufffd" not in rewrite or "\ufffd" in original)
+    """No control characters, and nothing hidden, reordering or replaced that did not come in."""
+    foreign = {"\ufffd", *HIDDEN.findall(rewrite)} - set(original)
+    return _CONTROL.search(rewrite) is None and not any(each in rewrite for each in foreign)
 
 
 def _echoes(kind: OrderKind, original: str, rewrite: str) -> bool:
@@ -74,27 +71,3 @@ def _echoes(kind: OrderKind, original: str, rewrite: str) -> bool:
 
 def _folded(text: str) -> str:
     return " ".join(text.casefold().split())
-
-
-def _checkable(rewrite: str) -> Iterator[str]:
-    """The tokens that name something: those with a digit, links and addresses, @handles, #channels."""
-    for word in rewrite.split():
-        token = word.strip(_AROUND)
-        if any(each.isnumeric() for each in token) or _MARKED.search(token):
-            yield token
-
-
-def _occurs(token: str, original: str) -> bool:
-    """Whether the original holds the token as a whole: the 12 of 2012 is none."""
-    place = original.find(token)
-    while place >= 0:
-        end = place + len(token)
-        if not _joined(original, place - 1, token[0]) and not _joined(original, end, token[-1]):
-            return True
-        place = original.find(token, place + 1)
-    return False
-
-
-def _joined(text: str, place: int, edge: str) -> bool:
-    """Whether the character there belongs to the same word as the token's edge."""
-    return 0 <= place < len(text) and text[place].isalnum() and edge.isalnum()

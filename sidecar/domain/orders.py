@@ -44,7 +44,11 @@ class Order:
     closing: str
 
 
-_ID: Final = re.compile(r"(\d{1,18})\.([\w-]{1,64})\.(\d{1,9})\.(argument|error|note)\.(\d{1,9})\.([0-9a-f]*)")
+_ID: Final = re.compile(
+    r"(\d{1,18})\.([\w-]{1,64})\.(\d{1,9})\."
+    r"(?:(argument|error)\.(\d{1,9})\.([0-9a-f]{64})|(note)\.(\d{1,9})\.)",
+    re.ASCII,
+)
 
 
 def parse_order_id(text: str) -> OrderId | None:
@@ -53,7 +57,8 @@ def parse_order_id(text: str) -> OrderId | None:
     if found is None:
         return None
     ref = EntryRef(int(found[1]), found[2], int(found[3]))
-    return OrderId(ref, OrderKind(found[4]), found[6], int(found[5]))
+    order_id = OrderId(ref, OrderKind(found[4] or found[7]), found[6] or "", int(found[5] or found[8]))
+    return order_id if str(order_id) == text else None
 
 
 def payload_orders(recorded: Recorded, supplied: Iterable[SuppliedCall]) -> list[Order]:

@@ -14,6 +14,7 @@ _HEADING: Final = re.compile(r'### (\S+) \(turn (".*"|[\w.:/@+-]+)\)')
 _ACCOUNT: Final = re.compile(r"### (\d+) older turn\(s\), condensed")
 _OMITTED: Final = re.compile(r"- \(\+(\d+) further read call\(s\) omitted\)")
 _LEFT_OUT: Final = re.compile(r"- \(\+(\d+) still older turn\(s\) left out, (\d+) of them replied\)")
+_NO_NOTE: Final = " (no note)"
 _NAMED: Final = re.compile(
     r"The newest turn is too long for this prompt: (\d+) of its fields stand by size and digest alone\."
 )
@@ -46,7 +47,7 @@ class ReadEntry:
 
 @dataclass
 class ReadBlock:
-    """A whole block. `items` are the account's lines, without their list marker."""
+    """A whole block. `items` are the account's lines, without the marker, and `notes` the words below each, if any."""
 
     headings: list[str] = field(default_factory=list)
     entries: list[ReadEntry] = field(default_factory=list)
@@ -54,6 +55,7 @@ class ReadBlock:
     left_out: int = 0
     left_out_replied: int = 0
     items: list[str] = field(default_factory=list)
+    notes: list[str | None] = field(default_factory=list)
     no_longer_kept: int = 0
     unreadable: int = 0
     named: int = 0
@@ -103,11 +105,19 @@ def _headed(block: ReadBlock, line: str, pieces: Pieces) -> None:
 
 
 def _items(block: ReadBlock, pieces: Pieces) -> None:
-    lines = _taken(pieces, "- ")
-    if lines and (found := _LEFT_OUT.fullmatch(lines[0])):
+    if pieces and (found := _LEFT_OUT.fullmatch(pieces[0][0])):
         block.left_out, block.left_out_replied = int(found[1]), int(found[2])
-        lines.pop(0)
-    block.items = [line.removeprefix("- ") for line in lines]
+        pieces.popleft()
+    while pieces and pieces[0][0].startswith("- "):
+        item = pieces.popleft()[0].removeprefix("- ")
+        block.items.append(item)
+        block.notes.append(None if item.endswith(_NO_NOTE) else _words(pieces))
+
+
+def _words(pieces: Pieces) -> str:
+    if not (pieces and pieces[0][0].startswith("| ")):
+        raise ValueError("an item has neither a note nor the word that it has none")
+    return _quoted(pieces)
 
 
 def _noticed(block: ReadBlock, line: str) -> None:

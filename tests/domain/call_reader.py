@@ -21,6 +21,13 @@ class Notice:
 
 
 @dataclass(frozen=True)
+class Condensed:
+    """A rewrite that stands for a value or an error."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Members:
     """An object in the order shown. Values are what JSON holds, with `Digits` for numbers, or a `Notice`."""
 
@@ -29,17 +36,19 @@ class Members:
 
 @dataclass(frozen=True)
 class ReadCall:
-    """What a line says. `arguments` is a JSON value, a `Notice`, or the bare text; `error` is None if none is told."""
+    """What a line says. `arguments` is a JSON value, a `Notice`, or the bare text; `error` is None if none is told. A
+    rewrite is `Condensed`, wherever it stands."""
 
     name: str
     arguments: Any
     failed: bool
-    error: str | Notice | None
+    error: str | Notice | Condensed | None
     read: bool
 
 
 WITHHELD: Final = Notice()
 _NOTICE: Final = re.compile(r"\(withheld\)|\((\d+ (?:bytes|KiB|MiB)) not shown, digest ([0-9a-f]{8})\)")
+_CONDENSED: Final = "(condensed) "
 _WORD: Final = re.compile(r"[\w.:/@+-]+")
 _AFTER: Final = ") → "
 _json: Final = json.JSONDecoder(
@@ -105,6 +114,9 @@ def _value(text: str, start: int, *, top: bool = True) -> tuple[Any, int]:
     found = _NOTICE.match(text, start)
     if found is not None:
         return Notice(found[1] or "", found[2] or ""), found.end()
+    if text.startswith(_CONDENSED, start):
+        rewrite, end = _json.raw_decode(text, start + len(_CONDENSED))
+        return Condensed(_string(rewrite)), end
     if top and text.startswith("{", start) and not text.startswith("{}", start):
         return _members(text, start + 1)
     return _json.raw_decode(text, start)
@@ -124,12 +136,21 @@ def _members(text: str, place: int) -> tuple[Members, int]:
         place += 1
 
 
-def _result(text: str) -> tuple[bool, str | Notice | None, bool]:
+def _string(value: Any) -> str:
+    if not isinstance(value, str) or isinstance(value, Digits):
+        raise ValueError(value)
+    return value
+
+
+def _result(text: str) -> tuple[bool, str | Notice | Condensed | None, bool]:
     read = text.endswith(" (read)")
     outcome = text.removesuffix(" (read)")
     if outcome in ("success", "error"):
         return outcome == "error", None, read
     shown = _drop(outcome, "error: ")
+    if shown.startswith(_CONDENSED):
+        rewrite = shown.removeprefix(_CONDENSED)
+        return True, Condensed(_string(_json.decode(rewrite)) if rewrite.startswith('"') else rewrite), read
     if shown.startswith("("):
         return True, read_notice(shown), read
     if shown.startswith('"'):
