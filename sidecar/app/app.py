@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import time
 import uuid
 from dataclasses import dataclass
@@ -70,7 +71,10 @@ class App:
     async def startup(self) -> None:
         """Bind first, so that callers get answers; the store opens meanwhile."""
         if self._launch.refusal is not None:
-            _log.error("the configuration is wrong, and every call will say so: %s", self._launch.refusal.message)
+            _log.error(
+                "the configuration is wrong, and every call will say so; correct it and restart: %s",
+                self._launch.refusal.message,
+            )
         if self.address.socket is not None:
             await self._own_socket(self.address.socket)
         await self._listen()
@@ -122,23 +126,41 @@ class App:
         said = ""
         while obstacle := _obstacle(path, lock):
             if obstacle != said:
-                _log.error("cannot listen on %s: %s; waiting for that to end", path, obstacle)
+                _log.error("cannot listen on %s: %s; trying again until that ends", path, obstacle)
                 said = obstacle
             await asyncio.sleep(_ADDRESS_POLL_S)
         self._socket_lock = lock
 
+    async def _try_listen(self) -> bool:
+        if self.address.port and await asyncio.to_thread(_answers, self.address):
+            return False
+        try:
+            self.address = await self._server.start(self.address)
+        except RuntimeError:
+            return False
+        return True
+
     async def _listen(self) -> None:
-        waiting = False
-        while True:
-            try:
-                self.address = await self._server.start(self.address)
-                break
-            except RuntimeError:
-                if not waiting:
-                    _log.error("cannot listen on %s, which something else holds; waiting", self.address.target)
-                    waiting = True
-                await asyncio.sleep(_ADDRESS_POLL_S)
+        said = False
+        while not await self._try_listen():
+            if not said:
+                _log.error(
+                    "cannot listen on %s: something else holds it; trying again until it goes", self.address.target
+                )
+                said = True
+            await asyncio.sleep(_ADDRESS_POLL_S)
         _log.info("listening on %s, process %d", self.address.target, os.getpid())
+
+
+def _answers(address: Address) -> bool:
+    """Whether somebody listens on the port. gRPC would find out too, and complain on stderr at each try."""
+    if address.socket is not None:
+        return False
+    try:
+        with socket.create_connection((address.host.strip("[]"), address.port), timeout=_ADDRESS_POLL_S):
+            return True
+    except OSError:
+        return False
 
 
 def _obstacle(path: Path, lock: Lock) -> str:

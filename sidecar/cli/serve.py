@@ -9,7 +9,7 @@ import msgspec
 import uvloop
 
 from sidecar.app.app import App, Launch
-from sidecar.config.file import read_settings
+from sidecar.config.file import listen_of, read_settings
 from sidecar.config.listen import parse_listen
 from sidecar.config.settings import DEFAULT_LISTEN, DEFAULT_STORE, Settings
 from sidecar.domain.errors import LedgerError
@@ -48,6 +48,7 @@ def launch_from(config: Path | None, listen: str | None, store: str | None) -> L
         settings = read_settings(config)
     except LedgerError as error:
         settings, refusal = Settings(), error
+        listen = listen or listen_of(config)
     changes = {name: value for name, value in (("listen", listen), ("store", store)) if value is not None}
     settings = msgspec.structs.replace(settings, sidecar=msgspec.structs.replace(settings.sidecar, **changes))
     try:

@@ -34,7 +34,23 @@ def read_settings(path: Path | None) -> Settings:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise _invalid(f"{path} cannot be read: {reason}") from error
-    return parse_settings(text)
+    try:
+        return parse_settings(text)
+    except LedgerError as error:
+        raise _invalid(f"{path}: {error.message}") from error
+
+
+def listen_of(path: Path | None) -> str | None:
+    """The address that a file names, also where the rest of it is wrong; None where it names none that can be read.
+
+    An engine looks for its sidecar there, and is to be told what is wrong.
+    """
+    try:
+        data = {} if path is None else yaml.safe_load(path.read_text(encoding="utf-8"))
+        listen = data["sidecar"]["listen"]
+    except (OSError, yaml.YAMLError, ValueError, RecursionError, LookupError, TypeError):
+        return None
+    return listen if isinstance(listen, str) else None
 
 
 def parse_settings(text: str) -> Settings:

@@ -73,7 +73,10 @@ def migrate(db: apsw.Connection, migrations: Sequence[Migration], now: int) -> N
 def _refuse_foreign(db: apsw.Connection) -> None:
     tables = db.execute("SELECT count(*) FROM sqlite_schema").get
     if tables and db.pragma("application_id") != APPLICATION_ID:
-        raise LedgerError(Code.STORE_CORRUPT, "the store's file is another program's database")
+        raise LedgerError(
+            Code.STORE_CORRUPT,
+            "the store's file is another program's database, and was left as it is; name another file",
+        )
 
 
 def _applied(db: apsw.Connection) -> dict[int, str]:

@@ -38,7 +38,7 @@ _RETRY_S: Final = 1.0
 _FINAL: Final = frozenset({Code.STORE_CORRUPT, Code.STORE_NEWER})
 
 _STARTING: Final = "the store is being opened; retry"
-_HELD: Final = "another sidecar owns the store; retry"
+_HELD: Final = "another sidecar owns the store; retry until it ends"
 _CLOSING: Final = "the store is closing; retry"
 
 
@@ -206,7 +206,7 @@ class Store:
         self._database = database
         if not self._closing.is_set():
             self._refusal = None
-            _log.info("the store is open")
+            _log.info("the store is open: %s", self._path)
             self._erasing = asyncio.create_task(self._keep_erasing())
         return True
 
@@ -214,12 +214,15 @@ class Store:
         if self._closing.is_set():
             return
         if self._refusal is None or self._refusal.message != error.message:
-            _log.error("the store is not open: %s", error.message)
+            again = "" if error.code in _FINAL else " (trying again by itself)"
+            _log.error("the store is not open%s, and every call is told why: %s: %s", again, self._path, error.message)
         self._refusal = error
 
     def _open_here(self) -> Database:
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self._path.is_dir():
+                raise LedgerError(Code.STORE_UNAVAILABLE, "the store's path is a folder; name a file in it")
             if not self._lock.held and not self._lock.acquire():
                 raise LedgerError(Code.STORE_UNAVAILABLE, _HELD)
             return Database(self._path, now=self._clock(), vfs=self._vfs)

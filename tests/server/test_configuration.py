@@ -131,6 +131,19 @@ async def test_given_address_holds_where_the_file_is_wrong(tmp_path: Path) -> No
     assert launch.address.target == f"unix:{tmp_path}/given.sock"
 
 
+@pytest.mark.usefixtures("default_socket")
+@pytest.mark.parametrize("mistake", ["sidecar: {lisen: x}", "turn_engine: {conversation_session: {max_entrys: 3}}"])
+async def test_address_of_a_wrong_file_holds(tmp_path: Path, mistake: str) -> None:
+    """A mistake elsewhere in the file does not move the sidecar away from where its engine looks for it."""
+    listen = f"unix://{tmp_path}/own.sock"
+    text = f"{mistake}\n" if "turn_engine" in mistake else ""
+    extra = ", lisen: x" if not text else ""
+    (tmp_path / "config.yaml").write_text(f"{text}sidecar: {{listen: '{listen}'{extra}}}")
+    launch = launch_from(tmp_path / "config.yaml", None, None)
+    assert launch.address.target == f"unix:{tmp_path}/own.sock"
+    _all_are_config_invalid(await told(tmp_path / "config.yaml", None, tmp_path / "store.db"), "did you mean")
+
+
 @pytest.mark.parametrize(
     "text",
     [

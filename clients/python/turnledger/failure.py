@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-#: Reasons that this library finds by itself. All others are the sidecar's own (see `Reason` in its documentation), or,
+#: Reasons that this library finds by itself. All others are the sidecar's own (docs/errors.md has them), or,
 #: where whoever answered gave none, the name of the gRPC status.
 UNREACHABLE: Final = "UNREACHABLE"  # nobody answered at the address, or the connection broke
 DEADLINE_EXCEEDED: Final = "DEADLINE_EXCEEDED"  # no answer in time; what was asked may have happened all the same

@@ -28,6 +28,11 @@ if _version_not_supported:
 class RecordStub:
     """Record writes the ledger. A caller swallows its failures (the turn is over) and may retry where the status says so: a
     turn is recorded once, however often it is sent.
+
+    Every failure carries google.rpc.ErrorInfo with domain "turnledger" and a reason, and RetryInfo where a retry makes sense:
+    INVALID_ARGUMENT (INVALID, with BadRequest), RESOURCE_EXHAUSTED (TOO_LARGE, STORE_FULL, OVERLOADED), UNAVAILABLE
+    (STORE_UNAVAILABLE, STORE_IO), DATA_LOSS (STORE_CORRUPT), FAILED_PRECONDITION (STORE_NEWER, CONFIG_INVALID),
+    DEADLINE_EXCEEDED (DEADLINE), INTERNAL (INTERNAL). A message has at most 32 MiB, in both directions.
     """
 
     def __init__(self, channel):
@@ -61,6 +66,11 @@ class RecordStub:
 class RecordServicer:
     """Record writes the ledger. A caller swallows its failures (the turn is over) and may retry where the status says so: a
     turn is recorded once, however often it is sent.
+
+    Every failure carries google.rpc.ErrorInfo with domain "turnledger" and a reason, and RetryInfo where a retry makes sense:
+    INVALID_ARGUMENT (INVALID, with BadRequest), RESOURCE_EXHAUSTED (TOO_LARGE, STORE_FULL, OVERLOADED), UNAVAILABLE
+    (STORE_UNAVAILABLE, STORE_IO), DATA_LOSS (STORE_CORRUPT), FAILED_PRECONDITION (STORE_NEWER, CONFIG_INVALID),
+    DEADLINE_EXCEEDED (DEADLINE), INTERNAL (INTERNAL). A message has at most 32 MiB, in both directions.
     """
 
     def Append(self, request, context):
@@ -125,6 +135,11 @@ def add_RecordServicer_to_server(servicer, server):
 class Record:
     """Record writes the ledger. A caller swallows its failures (the turn is over) and may retry where the status says so: a
     turn is recorded once, however often it is sent.
+
+    Every failure carries google.rpc.ErrorInfo with domain "turnledger" and a reason, and RetryInfo where a retry makes sense:
+    INVALID_ARGUMENT (INVALID, with BadRequest), RESOURCE_EXHAUSTED (TOO_LARGE, STORE_FULL, OVERLOADED), UNAVAILABLE
+    (STORE_UNAVAILABLE, STORE_IO), DATA_LOSS (STORE_CORRUPT), FAILED_PRECONDITION (STORE_NEWER, CONFIG_INVALID),
+    DEADLINE_EXCEEDED (DEADLINE), INTERNAL (INTERNAL). A message has at most 32 MiB, in both directions.
     """
 
     @staticmethod

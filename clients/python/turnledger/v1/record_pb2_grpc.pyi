@@ -29,6 +29,11 @@ GRPC_VERSION: str
 class RecordStub:
     """Record writes the ledger. A caller swallows its failures (the turn is over) and may retry where the status says so: a
     turn is recorded once, however often it is sent.
+
+    Every failure carries google.rpc.ErrorInfo with domain "turnledger" and a reason, and RetryInfo where a retry makes sense:
+    INVALID_ARGUMENT (INVALID, with BadRequest), RESOURCE_EXHAUSTED (TOO_LARGE, STORE_FULL, OVERLOADED), UNAVAILABLE
+    (STORE_UNAVAILABLE, STORE_IO), DATA_LOSS (STORE_CORRUPT), FAILED_PRECONDITION (STORE_NEWER, CONFIG_INVALID),
+    DEADLINE_EXCEEDED (DEADLINE), INTERNAL (INTERNAL). A message has at most 32 MiB, in both directions.
     """
 
     @_typing.overload
@@ -48,6 +53,11 @@ class RecordStub:
 class RecordAsyncStub(RecordStub):
     """Record writes the ledger. A caller swallows its failures (the turn is over) and may retry where the status says so: a
     turn is recorded once, however often it is sent.
+
+    Every failure carries google.rpc.ErrorInfo with domain "turnledger" and a reason, and RetryInfo where a retry makes sense:
+    INVALID_ARGUMENT (INVALID, with BadRequest), RESOURCE_EXHAUSTED (TOO_LARGE, STORE_FULL, OVERLOADED), UNAVAILABLE
+    (STORE_UNAVAILABLE, STORE_IO), DATA_LOSS (STORE_CORRUPT), FAILED_PRECONDITION (STORE_NEWER, CONFIG_INVALID),
+    DEADLINE_EXCEEDED (DEADLINE), INTERNAL (INTERNAL). A message has at most 32 MiB, in both directions.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -63,6 +73,11 @@ class RecordAsyncStub(RecordStub):
 class RecordServicer(metaclass=_abc_1.ABCMeta):
     """Record writes the ledger. A caller swallows its failures (the turn is over) and may retry where the status says so: a
     turn is recorded once, however often it is sent.
+
+    Every failure carries google.rpc.ErrorInfo with domain "turnledger" and a reason, and RetryInfo where a retry makes sense:
+    INVALID_ARGUMENT (INVALID, with BadRequest), RESOURCE_EXHAUSTED (TOO_LARGE, STORE_FULL, OVERLOADED), UNAVAILABLE
+    (STORE_UNAVAILABLE, STORE_IO), DATA_LOSS (STORE_CORRUPT), FAILED_PRECONDITION (STORE_NEWER, CONFIG_INVALID),
+    DEADLINE_EXCEEDED (DEADLINE), INTERNAL (INTERNAL). A message has at most 32 MiB, in both directions.
     """
 
     @_abc_1.abstractmethod

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class RenderStub:
-    """Render turns the ledger into prompt text. A read that fails is a status, never an empty history: the caller then runs
+    """Render turns the ledger into prompt text. Failures are as for Record. A read that fails is a status, never an empty history: the caller then runs
     the turn on the prompt that it had before the ledger.
     """
 
@@ -49,7 +49,7 @@ class RenderStub:
 
 
 class RenderServicer:
-    """Render turns the ledger into prompt text. A read that fails is a status, never an empty history: the caller then runs
+    """Render turns the ledger into prompt text. Failures are as for Record. A read that fails is a status, never an empty history: the caller then runs
     the turn on the prompt that it had before the ledger.
     """
 
@@ -90,7 +90,7 @@ def add_RenderServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Render:
-    """Render turns the ledger into prompt text. A read that fails is a status, never an empty history: the caller then runs
+    """Render turns the ledger into prompt text. Failures are as for Record. A read that fails is a status, never an empty history: the caller then runs
     the turn on the prompt that it had before the ledger.
     """
 

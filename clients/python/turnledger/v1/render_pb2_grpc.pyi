@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class RenderStub:
-    """Render turns the ledger into prompt text. A read that fails is a status, never an empty history: the caller then runs
+    """Render turns the ledger into prompt text. Failures are as for Record. A read that fails is a status, never an empty history: the caller then runs
     the turn on the prompt that it had before the ledger.
     """
 
@@ -44,7 +44,7 @@ class RenderStub:
 
 @_typing.type_check_only
 class RenderAsyncStub(RenderStub):
-    """Render turns the ledger into prompt text. A read that fails is a status, never an empty history: the caller then runs
+    """Render turns the ledger into prompt text. Failures are as for Record. A read that fails is a status, never an empty history: the caller then runs
     the turn on the prompt that it had before the ledger.
     """
 
@@ -57,7 +57,7 @@ class RenderAsyncStub(RenderStub):
     """
 
 class RenderServicer(metaclass=_abc_1.ABCMeta):
-    """Render turns the ledger into prompt text. A read that fails is a status, never an empty history: the caller then runs
+    """Render turns the ledger into prompt text. Failures are as for Record. A read that fails is a status, never an empty history: the caller then runs
     the turn on the prompt that it had before the ledger.
     """
 
