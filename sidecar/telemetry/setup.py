@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from typing import Final
 
 from opentelemetry._logs import Logger, NoOpLogger
@@ -21,7 +22,7 @@ class Telemetry:
     """The process's exporters, if any are asked for."""
 
     def __init__(self) -> None:
-        self._provider = LoggerProvider() if _asked_for() else None
+        self._provider = LoggerProvider(shutdown_on_exit=False) if _asked_for() else None
         if self._provider is not None:
             self._provider.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter()))
 
@@ -34,10 +35,10 @@ class Telemetry:
         """Export what is left, for `_FLUSH_S` at most: the exporter keeps no timeout where nothing listens."""
         if self._provider is None:
             return
-        try:
-            await asyncio.wait_for(asyncio.to_thread(self._provider.shutdown), _FLUSH_S)
-        except TimeoutError:
-            return
+        # A daemon: an export that still waits for a dead collector must not keep the process from ending.
+        flush = threading.Thread(target=self._provider.shutdown, name="turnledger-flush", daemon=True)
+        flush.start()
+        await asyncio.to_thread(flush.join, _FLUSH_S)
 
 
 def _asked_for() -> bool:

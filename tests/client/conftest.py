@@ -45,7 +45,11 @@ def opened(request: pytest.FixtureRequest) -> Open:
                 yield ledger
         else:
             with BlockingLedger(target, **options) as blocking:
-                yield Threaded(blocking)
+                try:
+                    yield Threaded(blocking)
+                finally:
+                    # The test's own servers run in this event loop, and closing may wait for them.
+                    await asyncio.to_thread(blocking.close)
 
     return open_ledger
 

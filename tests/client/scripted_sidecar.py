@@ -14,7 +14,7 @@ from google.rpc import code_pb2, error_details_pb2, status_pb2
 from grpc_status import rpc_status
 from turnledger import Phase
 from turnledger.compose import Parts, compose
-from turnledger.v1 import record_pb2, render_pb2
+from turnledger.v1 import entry_pb2, record_pb2, render_pb2
 
 #: Opens a ledger of one shell or the other: `async with opened(target, ...) as ledger`.
 Open = Callable[..., Any]
@@ -117,10 +117,43 @@ def recorded(ordinal: int = 1) -> record_pb2.AppendResponse:
     )
 
 
+def order(name: str = "o-1", text: str = "a long text", *, kind: int = entry_pb2.ORDER_KIND_NOTE) -> entry_pb2.Order:
+    """An order as a sidecar issues it."""
+    return entry_pb2.Order(
+        order_id=name,
+        kind=kind,  # type: ignore[arg-type]  # one that nobody knows, too
+        text=text,
+        limit_bytes=400,
+        instructions="Shorter.\n",
+        closing="\nShorter.",
+    )
+
+
+def with_orders(*orders: entry_pb2.Order) -> Behaviour:
+    """An Append that wrote, and names the orders."""
+    answer = recorded()
+    answer.orders.extend(orders)
+    return says(answer)
+
+
+def judges(verdict: str = "ACCEPTED", over: int = 0) -> Behaviour:
+    """A Fit that gives every rewrite this verdict."""
+    number = record_pb2.Verdict.Value(f"VERDICT_{verdict}")
+
+    async def behave(request: Any, _context: Any) -> Message:
+        results = [
+            record_pb2.FitResult(order_id=fit.order_id, verdict=number, over_by_bytes=over) for fit in request.fits
+        ]
+        return record_pb2.FitResponse(results=results)
+
+    return behave
+
+
 _REQUESTS: dict[str, type[Message]] = {
     "/turnledger.v1.Render/History": render_pb2.HistoryRequest,
     "/turnledger.v1.Render/UserMessage": render_pb2.UserMessageRequest,
     "/turnledger.v1.Record/Append": record_pb2.AppendRequest,
+    "/turnledger.v1.Record/Fit": record_pb2.FitRequest,
     "/turnledger.v1.Record/Settle": record_pb2.SettleRequest,
     "/turnledger.v1.Record/Forget": record_pb2.ForgetRequest,
 }
@@ -134,6 +167,7 @@ class Script(grpc.GenericRpcHandler):
             "History": says(render_pb2.HistoryResponse(history=history())),
             "UserMessage": composes,
             "Append": says(recorded()),
+            "Fit": judges(),
             "Settle": says(record_pb2.SettleResponse(outcome=record_pb2.SETTLE_OUTCOME_SETTLED, entry_id="entry-1")),
             "Forget": says(record_pb2.ForgetResponse(forgotten=3, erasure=record_pb2.ERASURE_COMPLETE)),
         }

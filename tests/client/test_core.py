@@ -52,6 +52,7 @@ class World:
                     self.now += step.seconds
                     came = None
                     continue
+                assert isinstance(step, Rpc)
                 self.calls.append(step)
                 came = respond(step)
                 taken = step.timeout if came is HUNG else min(seconds, step.timeout)

@@ -83,16 +83,16 @@ def test_an_original_that_quotes_the_instructions() -> None:
 @pytest.mark.parametrize(
     ("rewrite", "verdict"),
     [
-        (" " * 500, Verdict.EMPTY),
-        ("\x00" + "x" * 500, Verdict.INVALID_TEXT),
-        (f"\ufffd {_INSTRUCTION} 99", Verdict.INVALID_TEXT),
+        ("\x00" + "x" * 500, Verdict.TOO_LONG),
         (f"{_INSTRUCTION} 99 " + "x" * 500, Verdict.TOO_LONG),
+        ("\u200b\u2060", Verdict.EMPTY),
+        (f"\ufffd {_INSTRUCTION} 99", Verdict.INVALID_TEXT),
         (f"{_INSTRUCTION} 99", Verdict.ECHO),
         ("99", Verdict.INVENTED),
     ],
 )
 def test_precedence(rewrite: str, verdict: Verdict) -> None:
-    """Where several verdicts hold: empty, invalid text, too long, echo, invented; only too long says by how much."""
+    """Where several verdicts hold: too long, empty, invalid text, echo, invented; only too long says by how much."""
     judgement = judge(OrderKind.NOTE, "text", rewrite)
     assert judgement.verdict is verdict
     assert (judgement.over_by > 0) is (verdict is Verdict.TOO_LONG)

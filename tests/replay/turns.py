@@ -77,8 +77,8 @@ def real_turns() -> list[Turn]:
     folder = os.environ.get(FOLDER_VARIABLE)
     if folder is None:
         return []
-    lines = (line for name in _FILES for line in (Path(folder) / name).read_text(encoding="utf-8").splitlines())
-    return [_turn(json.loads(line)) for line in lines]
+    lines = (line for name in _FILES for line in (Path(folder) / name).read_text(encoding="utf-8").split("\n"))
+    return [_turn(json.loads(line)) for line in lines if line]
 
 
 def by_conversation(turns: Iterable[Turn]) -> dict[tuple[str, str], list[Turn]]:

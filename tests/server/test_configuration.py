@@ -7,6 +7,7 @@ import pytest
 
 from sidecar.app import app as app_module
 from sidecar.cli.serve import launch_from
+from sidecar.config.settings import Settings, Sidecar
 from sidecar.domain.errors import Code, LedgerError
 from tests.support import asking
 from tests.support.refusal import Refusal, refused
@@ -66,6 +67,7 @@ def default_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The default address, moved to a folder of the test's."""
     listen = f"unix://{tmp_path}/default/s.sock"
     monkeypatch.setattr(app_module, "DEFAULT_LISTEN", listen)
+    monkeypatch.setattr("sidecar.cli.serve.Settings", lambda: Settings(sidecar=Sidecar(listen=listen)))
     return listen
 
 

@@ -53,8 +53,8 @@ async def test_tables_are_strict(store_path: Path) -> None:
 async def test_dedupe_is_a_partial_unique_index(store_path: Path) -> None:
     """The store accepts a second row of one work key only where the key is empty."""
     insert = (
-        "INSERT INTO conversation_sessions"
-        " (agent_handle, conversation_key, work_key, turn_id, entry_id, ordinal, version, trimmed, rendered_bytes, created_at)"
+        "INSERT INTO conversation_sessions (agent_handle, conversation_key, work_key, turn_id, entry_id, ordinal,"
+        " version, trimmed, rendered_bytes, created_at)"
         " VALUES ('s', 'c', ?, '', ?, 1, 1, 1, 0, 0)"
     )
     with beside(store_path) as db:

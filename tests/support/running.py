@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,8 +154,10 @@ class Process:
 
 
 @asynccontextmanager
-async def process(listen: str, *arguments: str, store: Path | None = None) -> AsyncIterator[Process]:
-    """A sidecar process, killed at the end if it lives."""
+async def process(
+    listen: str, *arguments: str, store: Path | None = None, variables: Mapping[str, str] | None = None
+) -> AsyncIterator[Process]:
+    """A sidecar process, killed at the end if it lives. `variables` are added to its environment."""
     options = [*arguments, *(["--store", str(store)] if store else []), *(["--listen", listen] if listen else [])]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
     inner = await asyncio.create_subprocess_exec(
@@ -164,7 +166,7 @@ async def process(listen: str, *arguments: str, store: Path | None = None) -> As
         "sidecar",
         "serve",
         *options,
-        env=environment | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env={**environment, **(variables or {}), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,

@@ -28,13 +28,16 @@ from turnledger.events import (
     Event,
     HistoryRead,
     MessageComposed,
+    OrderFilled,
     TextRepaired,
     TurnEnded,
     TurnSettled,
     TurnsForgotten,
 )
 from turnledger.failure import Failure, LedgerError, Violation
+from turnledger.order import FillOutcome, Order, OrderKind, Verdict
 from turnledger.prompt_size import PromptSize
+from turnledger.rewriter import NoBudget, Rewrite
 from turnledger.saved import InvalidSavedTurn
 from turnledger.stats import Stats
 from turnledger.steps import TurnKeys
@@ -54,6 +57,7 @@ __all__ = [
     "Erasure",
     "Event",
     "Failure",
+    "FillOutcome",
     "Forgotten",
     "History",
     "HistoryRead",
@@ -62,10 +66,15 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "MessageComposed",
+    "NoBudget",
+    "Order",
+    "OrderFilled",
+    "OrderKind",
     "Phase",
     "PromptSize",
     "Receipt",
     "Reply",
+    "Rewrite",
     "RunEnd",
     "Scope",
     "SeatScope",
@@ -81,6 +90,7 @@ __all__ = [
     "TurnSettled",
     "TurnsForgotten",
     "Unsent",
+    "Verdict",
     "Violation",
 ]
 

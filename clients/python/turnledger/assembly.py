@@ -5,14 +5,14 @@ import time
 from datetime import UTC, datetime
 
 from turnledger.asking import Asker
-from turnledger.core import Core
 from turnledger.deadlines import Deadlines, Patience
+from turnledger.filling import Filler
 from turnledger.reporter import Reporter
 
 
-def real_core(deadlines: Deadlines, reporter: Reporter) -> Core:
-    """A core that asks within `deadlines` and tells `reporter`."""
-    asker = Asker(
+def real_asker(deadlines: Deadlines, reporter: Reporter) -> Asker:
+    """Asks within `deadlines`."""
+    return Asker(
         deadlines=deadlines,
         patience=Patience(deadlines.user_message),
         counters=reporter.counters,
@@ -20,4 +20,9 @@ def real_core(deadlines: Deadlines, reporter: Reporter) -> Core:
         now=lambda: datetime.now(UTC),
         random=random.random,
     )
-    return Core(asker, reporter)
+
+
+def real_filler(rewriter: object, at_once: int, asker: Asker, reporter: Reporter) -> Filler | None:
+    """Fills orders, `at_once` at a time, where the engine gave a rewriter. Raises ValueError."""
+    filler = Filler(asker, reporter, at_once)
+    return None if rewriter is None else filler

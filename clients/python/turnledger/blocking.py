@@ -1,9 +1,10 @@
 """The ledger for threads: the same as `aio`, without await, on a plain grpc channel."""
 
 import threading
-import time
 from collections.abc import Callable
+from concurrent.futures import wait
 from datetime import datetime
+from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -11,18 +12,21 @@ import grpc
 
 from turnledger import wire
 from turnledger.answers import Forgotten, Phase, Receipt, Scope, Settlement
-from turnledger.assembly import real_core
+from turnledger.assembly import real_asker, real_filler
 from turnledger.channel import OPTIONS, checked_target
 from turnledger.core import Core, Ending, Round
 from turnledger.deadlines import DEFAULT_DEADLINES, Deadlines
 from turnledger.entry import Reply, RunEnd, Unsent
 from turnledger.events import Event
 from turnledger.failure import CLOSED, Failure
+from turnledger.filling import REWRITES_AT_ONCE
 from turnledger.reporter import Reporter
+from turnledger.rewriter import PlainRewriter, is_async
 from turnledger.rich_status import failure_of
 from turnledger.saved import SavedTurn
 from turnledger.stats import Stats
-from turnledger.steps import Answer, Rpc, Sleep, Steps, TurnKeys
+from turnledger.steps import Answer, Await, Came, Consult, Rpc, Sleep, Start, Step, Steps, TurnKeys
+from turnledger.thread_crew import NOTICE_SECONDS, ThreadCrew
 from turnledger.turn import TurnBase
 from turnledger.turn_state import TurnState
 
@@ -40,10 +44,15 @@ class BlockingLedger:
         target: "unix:///path", "unix:path" or "host:port".
         deadlines: The most that each call may take.
         on_event: Called, without await, with each event as it happens; what it raises is logged and counted.
+        rewriter: Fills the sidecar's orders with the seat's auxiliary model: from an `Order` to a `Rewrite` or a str.
+            It runs in threads of its own.
+            `NoBudget` ends its batch; whatever else it raises is reported and never reaches a turn. None: no order
+            is filled, and arguments, errors and older turns stand by size and digest, or by their facts alone.
+        rewrites_at_once: The most calls of the rewriter at a time, 1 or more.
 
     Raises:
-        ValueError: The target has another form.
-        TypeError: `on_event` is a coroutine function.
+        ValueError: The target has another form, or `rewrites_at_once` is below 1.
+        TypeError: `on_event` is a coroutine function, or `rewriter` is one, or is not callable.
     """
 
     def __init__(
@@ -52,10 +61,18 @@ class BlockingLedger:
         *,
         deadlines: Deadlines = DEFAULT_DEADLINES,
         on_event: Callable[[Event], object] | None = None,
+        rewriter: PlainRewriter | None = None,
+        rewrites_at_once: int = REWRITES_AT_ONCE,
     ) -> None:
         self._reporter = Reporter(on_event)
-        self._core = real_core(deadlines, self._reporter)
-        self._shell = _Shell(checked_target(target))
+        asker = real_asker(deadlines, self._reporter)
+        self._filler = real_filler(rewriter, rewrites_at_once, asker, self._reporter)
+        self._core = Core(asker, self._reporter, self._filler)
+        if rewriter is not None and is_async(rewriter):
+            raise TypeError("a BlockingLedger's rewriter is called without await: give a plain function")
+        self._crew = None if rewriter is None else ThreadCrew(rewriter, rewrites_at_once)
+        self._shell = _Shell(checked_target(target), self._crew)
+        self._closing_seconds = deadlines.close
 
     def __enter__(self) -> Self:
         return self
@@ -66,8 +83,24 @@ class BlockingLedger:
         self.close()
 
     def close(self) -> None:
-        """Let the connection go. Calls in flight and later ones fail as CLOSED: open, or into their receipt."""
+        """Let the orders end, then the connection go. Calls that are in flight then, and later ones, fail as CLOSED.
+
+        Orders go on for `Deadlines.close` at most; what is left is given up and reported as ABANDONED, with half a
+        second more to notice. A plain function that hangs stays in its daemon thread, which holds nothing up.
+        """
+        crew = self._crew
+        if self._filler is not None and crew is not None:
+            self._filler.close()
+            crew.finish(self._closing_seconds)
+            self._filler.abandon()
+            crew.give_up()
         self._shell.close()
+        if crew is not None:
+            crew.finish(NOTICE_SECONDS)
+
+    def drain(self, seconds: float) -> bool:
+        """Wait until no order waits or runs, `seconds` at most; whether that came. Nobody needs to: see `close`."""
+        return self._crew is None or self._crew.finish(seconds)
 
     @property
     def stats(self) -> Stats:
@@ -75,7 +108,14 @@ class BlockingLedger:
         return self._reporter.counters.snapshot()
 
     def begin(
-        self, *, agent_handle: str, conversation_key: str, turn_id: str, work_key: str, hard_limit_bytes: int = 0
+        self,
+        *,
+        agent_handle: str,
+        conversation_key: str,
+        turn_id: str,
+        work_key: str,
+        hard_limit_bytes: int = 0,
+        wait_for_notes: bool = False,
     ) -> "BlockingTurn":
         """Begin a turn: read its conversation's history, once, and freeze it. Call it when the turn starts, not before.
 
@@ -87,13 +127,15 @@ class BlockingLedger:
             turn_id: Names the run, 1 to 256 bytes.
             work_key: Digest of the turn's constituent trigger ids, at most 256 bytes; empty: the turn is not recorded.
             hard_limit_bytes: The most bytes that the model can take as a block, at least 4096; 0 for no limit.
+            wait_for_notes: Whether to wait, within `Deadlines.begin`, for the notes of older turns that the block
+                lacks, and to read it once more then. Else they are made behind the turn, for the next one.
 
         Raises:
             TypeError: A key is no str.
             ValueError: `hard_limit_bytes` is negative.
         """
         keys = TurnKeys(agent_handle, conversation_key, turn_id, work_key)
-        return self._turn(self._shell.run(self._core.begin(keys, hard_limit_bytes)))
+        return self._turn(self._shell.run(self._core.begin(keys, hard_limit_bytes, wait_for_notes=wait_for_notes)))
 
     def resume(self, saved: str) -> "BlockingTurn":
         """The turn that `Turn.save` wrote, on this ledger's sidecar: same keys, same frozen block, rounds counted on.
@@ -171,6 +213,7 @@ class BlockingTurn(TurnBase):
         completed_work: str = "",
         blocked_on: str = "",
         completed_at: datetime | None = None,
+        rewrite: bool = True,
     ) -> Receipt:
         """Record the turn, with the calls collected. Call it before the trigger is acknowledged.
 
@@ -185,13 +228,15 @@ class BlockingTurn(TurnBase):
             completed_work: The reviewer's prose on what landed.
             blocked_on: The executor's evidence on a blocked turn.
             completed_at: When the turn ended, with a time zone; None for now.
+            rewrite: Whether the seat's rewriter may be run for this turn, behind it. False for a turn that its budget
+                ended: only the engine knows which of its decisions say so.
 
         Raises:
             TypeError: A text is no str, or the outcome is neither.
             ValueError: `completed_at` has no time zone.
         """
         ending = Ending(outcome, trigger, intent, decision, completed_work, blocked_on, completed_at)
-        return self._shell.run(self._core.complete(self._state, ending))
+        return self._shell.run(self._core.complete(self._state, ending, rewrite=rewrite))
 
     def suspended(self) -> Receipt:
         """Say that the run is suspended: nothing is recorded, the resumed run (see `save`) completes the turn."""
@@ -205,30 +250,47 @@ class BlockingTurn(TurnBase):
 class _Shell:
     """Carries steps out. The channel is made on first use, so that a fork before it does no harm."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, crew: ThreadCrew | None) -> None:
         self._target = target
+        self._crew = crew
         self._lock = threading.Lock()
         self._channel: grpc.Channel | None = None
-        self._closed = False
+        self._over = threading.Event()
 
     def run(self, steps: Steps[_T]) -> _T:
         """What the steps come to."""
-        came: Answer | Failure | None = None
+        came: Came = None
         try:
             while True:
-                match steps.send(came):
-                    case Rpc() as rpc:
-                        came = self._call(rpc)
-                    case Sleep(seconds):
-                        time.sleep(seconds)
-                        came = None
+                came = self._carry_out(steps.send(came))
         except StopIteration as end:
             result: _T = end.value
             return result
+        finally:
+            steps.close()
+
+    def _carry_out(self, step: Step) -> Came:
+        match step:
+            case Rpc():
+                return self._call(step)
+            case Sleep(seconds):
+                self._over.wait(seconds)
+            case Consult():
+                return self._at_work().consult(step)
+            case Start(piece):
+                return self._at_work().start(partial(self.run, piece))
+            case Await(futures, timeout):
+                wait(futures, timeout)
+        return None
+
+    def _at_work(self) -> ThreadCrew:
+        if self._crew is None:
+            raise TypeError("steps for a rewriter, in a ledger that has none")
+        return self._crew
 
     def close(self) -> None:
         with self._lock:
-            self._closed = True
+            self._over.set()
             if self._channel is not None:
                 self._channel.close()
 
@@ -240,18 +302,18 @@ class _Shell:
         try:
             answer = self._method(path)(request, timeout=rpc.timeout)
         except grpc.RpcError as error:
-            if self._closed:
+            if self._over.is_set():
                 return Failure("CANCELLED", CLOSED)
             return failure_of(error.code(), error.details(), error.trailing_metadata())
         except ValueError:  # grpc's word for a channel that is closed
-            if self._closed:
+            if self._over.is_set():
                 return Failure("CANCELLED", CLOSED)
             raise
         return wire.decode(rpc.request, answer)
 
     def _method(self, path: str) -> "grpc.UnaryUnaryMultiCallable[bytes, bytes]":
         with self._lock:
-            if self._closed:
+            if self._over.is_set():
                 raise ValueError("the ledger is closed")
             if self._channel is None:
                 self._channel = grpc.insecure_channel(self._target, options=OPTIONS)

@@ -6,6 +6,7 @@ is swallowed, logged and counted. See `steps` for how a shell carries a generato
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
 from turnledger import retry
 from turnledger.answers import ConversationScope, Forgotten, Phase, Receipt, Scope, SeatScope, Settlement, TurnScope
@@ -14,6 +15,8 @@ from turnledger.compose import Parts, compose
 from turnledger.entry import Entry, Reply, RunEnd, Unsent
 from turnledger.events import Composer, HistoryRead, MessageComposed, TurnEnded, TurnSettled, TurnsForgotten
 from turnledger.failure import BAD_ANSWER, Failure, LedgerError
+from turnledger.filling import Filler
+from turnledger.order_queue import Job
 from turnledger.prompt_size import prompt_size
 from turnledger.reporter import Reporter
 from turnledger.saved import SavedTurn, load
@@ -24,6 +27,7 @@ from turnledger.steps import (
     AskHistory,
     AskMessage,
     AskSettle,
+    Await,
     HistoryAnswer,
     MessageAnswer,
     Steps,
@@ -31,6 +35,9 @@ from turnledger.steps import (
 )
 from turnledger.text import Mender
 from turnledger.turn_state import TurnState
+
+#: The share of the begin deadline that is kept for reading the history again: a read takes milliseconds.
+_SECOND_READ_SHARE: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +69,14 @@ class Ending:
 class Core:
     """What one ledger knows: how to ask, and whom to tell. All its turns share it, in many tasks or threads at once."""
 
-    def __init__(self, asker: Asker, reporter: Reporter) -> None:
+    def __init__(self, asker: Asker, reporter: Reporter, filler: Filler | None = None) -> None:
+        """`filler` is None where the engine gave no rewriter."""
         self._asker = asker
         self._reporter = reporter
+        self._filler = filler
 
-    def begin(self, keys: TurnKeys, hard_limit_bytes: int) -> Steps[SavedTurn]:
-        """Read the history once; on failure the turn has none."""
+    def begin(self, keys: TurnKeys, hard_limit_bytes: int, *, wait_for_notes: bool = False) -> Steps[SavedTurn]:
+        """Read the history once; on failure the turn has none. Its missing notes are made, now or behind the turn."""
         _in_range("hard_limit_bytes", hard_limit_bytes)
         began = self._asker.clock()
         keys = self._mended(keys)
@@ -75,6 +84,10 @@ class Core:
         answer, _ = yield from self._asker.persist(
             request, HistoryAnswer, self._asker.deadlines.begin, retry.while_it_answers
         )
+        if isinstance(answer, HistoryAnswer) and self._filler and answer.orders:
+            jobs = yield from self._filler.start(keys, answer.orders, urgent=wait_for_notes)
+            if wait_for_notes:
+                answer = yield from self._with_notes(request, answer, jobs, began + self._asker.deadlines.begin)
         if isinstance(answer, Failure):
             opening = SavedTurn(keys, None, answer, False, {}, ())
             event = HistoryRead(keys, None, 0, False, answer, self._since(began))
@@ -84,6 +97,17 @@ class Core:
             event = HistoryRead(keys, history.state, history.bytes, answer.already_recorded, None, self._since(began))
         self._reporter.read(event)
         return opening
+
+    def _with_notes(
+        self, request: AskHistory, first: HistoryAnswer, jobs: tuple[Job, ...], until: float
+    ) -> Steps[HistoryAnswer]:
+        """The history with the notes that were made in time; the first one where there are none, or none can be had."""
+        last_look = until - self._asker.deadlines.begin * _SECOND_READ_SHARE
+        yield Await(tuple(job.done for job in jobs), max(last_look - self._asker.clock(), 0.0))
+        if not any(job.done.done() and job.done.result().changed_the_block for job in jobs):
+            return first
+        again = yield from self._asker.once(request, HistoryAnswer, max(until - self._asker.clock(), 0.0))
+        return first if isinstance(again, Failure) else again
 
     def user_message(self, turn: TurnState, given: Round) -> Steps[str]:
         """One round's message. The bytes are composed here, always: who answers decides only who accounts for them."""
@@ -126,8 +150,11 @@ class Core:
         self._reporter.composed(event, warn=failure is not None and turn.first_composing())
         return message
 
-    def complete(self, turn: TurnState, ending: Ending) -> Steps[Receipt]:
-        """Record a completed turn. A failure is in the receipt, after every retry that the contract allows."""
+    def complete(self, turn: TurnState, ending: Ending, *, rewrite: bool = True) -> Steps[Receipt]:
+        """Record a completed turn. A failure is in the receipt, after every retry that the contract allows.
+
+        Its orders are filled behind it, unless `rewrite` forbids it.
+        """
         mender = Mender()
         entry = Entry(
             turn_id=turn.keys.turn_id,
@@ -141,7 +168,7 @@ class Core:
             decision=mender.mend("entry.decision", ending.decision),
         )
         self._reporter.repaired(mender)
-        return (yield from self._append(turn, RunEnd.COMPLETED, entry))
+        return (yield from self._append(turn, RunEnd.COMPLETED, entry, rewrite=rewrite))
 
     def interrupt(self, turn: TurnState, run_end: RunEnd) -> Steps[Receipt]:
         """Say that the run was suspended or crashed: one try, since nothing is recorded either way."""
@@ -186,7 +213,9 @@ class Core:
         """A turn from its beginning, or from its saved form. Raises InvalidSavedTurn."""
         return TurnState(load(opening) if isinstance(opening, str) else opening, self._reporter)
 
-    def _append(self, turn: TurnState, run_end: RunEnd, entry: Entry | None) -> Steps[Receipt]:
+    def _append(
+        self, turn: TurnState, run_end: RunEnd, entry: Entry | None, *, rewrite: bool = False
+    ) -> Steps[Receipt]:
         began = self._asker.clock()
         deadlines = self._asker.deadlines
         seconds, rule = (
@@ -201,6 +230,8 @@ class Core:
                 answer.disposition, answer.skip_reason, answer.entry_id, answer.ordinal, attempts=attempts
             )
         self._reporter.ended(TurnEnded(turn.keys, run_end, receipt, self._since(began)))
+        if isinstance(answer, AppendAnswer) and self._filler and rewrite and answer.orders:
+            yield from self._filler.start(turn.keys, answer.orders)
         return receipt
 
     def _mended(self, keys: TurnKeys) -> TurnKeys:

@@ -32,6 +32,13 @@ class Deadlines:
     #: Erasing may wait for the writer and for a checkpoint.
     forget: float = 10.0
 
+    #: Nobody waits for an order, and the conversation's next turn is rarely nearer: three rounds of a slow model for a
+    #: turn's handful of orders. Time in the queue counts, so that what waits never grows old.
+    rewrite: float = 30.0
+    #: What `close` gives the orders that are left: one ordinary call of a model, and a node that shuts down has more to
+    #: do in its half minute.
+    close: float = 3.0
+
     def __post_init__(self) -> None:
         for deadline in fields(self):
             seconds = getattr(self, deadline.name)

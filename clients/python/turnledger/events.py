@@ -9,6 +9,7 @@ from enum import StrEnum
 from turnledger.answers import Forgotten, HistoryState, Phase, Receipt, Settlement
 from turnledger.entry import RunEnd
 from turnledger.failure import Failure
+from turnledger.order import FillOutcome, OrderKind, Verdict
 from turnledger.prompt_size import PromptSize
 from turnledger.steps import TurnKeys
 
@@ -80,4 +81,31 @@ class TextRepaired:
     replaced: int
 
 
-Event = HistoryRead | MessageComposed | TurnEnded | TurnSettled | TurnsForgotten | TextRepaired
+@dataclass(frozen=True, slots=True)
+class OrderFilled:
+    """An order is over, for the turn of these keys, whose answer named it.
+
+    `verdict` is the sidecar's last one, None if it gave none. `calls` of the rewriter were made (0 to 2), and took so
+    many tokens. `error` is the type of what the rewriter raised, if the outcome is ERROR; `failure` says why a rewrite
+    could not be handed in, if it is NOT_SENT.
+    """
+
+    keys: TurnKeys
+    order_id: str
+    kind: OrderKind
+    outcome: FillOutcome
+    verdict: Verdict | None
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    error: str
+    failure: Failure | None
+    seconds: float
+
+    @property
+    def changed_the_block(self) -> bool:
+        """Whether a rewrite of it stands in the next block: this one, or one that came before."""
+        return self.verdict in (Verdict.ACCEPTED, Verdict.NOT_OPEN)
+
+
+Event = HistoryRead | MessageComposed | TurnEnded | TurnSettled | TurnsForgotten | TextRepaired | OrderFilled

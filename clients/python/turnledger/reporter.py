@@ -11,11 +11,13 @@ from turnledger.events import (
     Event,
     HistoryRead,
     MessageComposed,
+    OrderFilled,
     TextRepaired,
     TurnEnded,
     TurnSettled,
     TurnsForgotten,
 )
+from turnledger.order import FillOutcome
 from turnledger.stats import Counters
 from turnledger.text import Mender
 
@@ -94,6 +96,29 @@ class Reporter:
             self.counters.add(forgotten=event.forgotten.forgotten)
         elif event.failure is not None:
             self.counters.failed(event.failure, forget_failures=1)
+        self._tell(event)
+
+    def filled(self, event: OrderFilled) -> None:
+        """An order is over. Nothing of it ever reaches a turn, so this is all that anybody hears."""
+        self.counters.add(
+            rewriter_calls=event.calls,
+            rewriter_prompt_tokens=event.prompt_tokens,
+            rewriter_completion_tokens=event.completion_tokens,
+        )
+        outcome = {f"orders_{event.outcome}": 1}
+        if event.failure is None:
+            self.counters.add(**outcome)
+        else:
+            self.counters.failed(event.failure, **outcome)
+        log.log(
+            logging.WARNING if event.outcome in (FillOutcome.ERROR, FillOutcome.NOT_SENT) else logging.DEBUG,
+            "a rewrite (%s) for %r ended %s after %d calls: %s",
+            event.kind,
+            event.keys.agent_handle,
+            event.outcome,
+            event.calls,
+            event.error or event.failure or event.verdict,
+        )
         self._tell(event)
 
     def repaired(self, mender: Mender) -> None:

@@ -34,6 +34,24 @@ class Stats:
     #: Turns that were erased.
     forgotten: int = 0
     forget_failures: int = 0
+    #: Orders whose rewrite was stored, ...
+    orders_accepted: int = 0
+    #: ... not taken by the sidecar, ...
+    orders_rejected: int = 0
+    #: ... lost to what the rewriter raised, ...
+    orders_error: int = 0
+    #: ... without budget, ...
+    orders_no_budget: int = 0
+    #: ... out of time, ...
+    orders_deadline: int = 0
+    #: ... rewritten, with a sidecar that could not be told, ...
+    orders_not_sent: int = 0
+    #: ... and given up by `close`, or in too large a crowd.
+    orders_abandoned: int = 0
+    #: Calls of the rewriter, retries among them, and what they took as far as it said so.
+    rewriter_calls: int = 0
+    rewriter_prompt_tokens: int = 0
+    rewriter_completion_tokens: int = 0
     #: Of all failures, those over the message limit.
     too_large: int = 0
     #: Tries on the wire after the first.

@@ -1,16 +1,21 @@
-"""The steps that the core asks its shell to take: one call, or one wait.
+"""The steps that the core asks its shell to take: one call, one wait, one rewrite, or a piece in the background.
 
 The core is generators that yield steps and are sent what came of them; the asyncio and the blocking shell only carry
-them out. A call comes back as its answer or as a `Failure`, a wait as None.
+them out. A call comes back as its answer or as a `Failure`, a rewrite as itself or as `Unfilled`, a wait as None, and a
+piece that is started as None, or as a `Failure` where nobody will run it.
 """
 
 from collections.abc import Generator
+from concurrent.futures import Future
+from contextvars import Context
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from turnledger.answers import Disposition, Forgotten, History, Phase, Scope, Settlement, SkipReason
 from turnledger.entry import Entry, RunEnd
 from turnledger.failure import Failure
+from turnledger.order import Order, Verdict
+from turnledger.rewriter import Rewrite, Rewritten, Unfilled
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +38,11 @@ class AskHistory:
 
 @dataclass(frozen=True, slots=True)
 class HistoryAnswer:
-    """What Render.History said."""
+    """What Render.History said. `orders` are for the notes that its account lacks."""
 
     history: History
     already_recorded: bool
+    orders: tuple[Order, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +78,31 @@ class AskAppend:
 
 @dataclass(frozen=True, slots=True)
 class AppendAnswer:
-    """What Record.Append said."""
+    """What Record.Append said. `orders` are the rewrites that are open."""
 
     disposition: Disposition
     skip_reason: SkipReason | None
     entry_id: str
     ordinal: int
+    orders: tuple[Order, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AskFit:
+    """Record.Fit, for one order of the turn's conversation. `original` is empty for a note."""
+
+    keys: TurnKeys
+    order_id: str
+    original: str
+    rewrite: str
+
+
+@dataclass(frozen=True, slots=True)
+class FitAnswer:
+    """What Record.Fit said. `over_by_bytes` is 0 unless the verdict is TOO_LONG."""
+
+    verdict: Verdict
+    over_by_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +121,8 @@ class AskForget:
     scope: Scope
 
 
-Request = AskHistory | AskMessage | AskAppend | AskSettle | AskForget
-Answer = HistoryAnswer | MessageAnswer | AppendAnswer | Settlement | Forgotten
+Request = AskHistory | AskMessage | AskAppend | AskFit | AskSettle | AskForget
+Answer = HistoryAnswer | MessageAnswer | AppendAnswer | FitAnswer | Settlement | Forgotten
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +140,37 @@ class Sleep:
     seconds: float
 
 
-Step = Rpc | Sleep
+@dataclass(frozen=True, slots=True)
+class Consult:
+    """Call the rewriter in a copy of `context`, and wait for it no longer than `timeout` seconds."""
+
+    order: Order
+    timeout: float
+    context: Context
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Carry these steps out in the background."""
+
+    steps: "Steps[None]"
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Wait until all of these are done, no longer than `timeout` seconds."""
+
+    futures: tuple[Future[Any], ...]
+    timeout: float
+
+
+Step = Rpc | Sleep | Consult | Start | Await
+Came = Answer | Failure | Rewritten | None
 _T = TypeVar("_T")
-AnswerT = TypeVar("AnswerT", HistoryAnswer, MessageAnswer, AppendAnswer, Settlement, Forgotten)
+AnswerT = TypeVar("AnswerT", HistoryAnswer, MessageAnswer, AppendAnswer, FitAnswer, Settlement, Forgotten)
 
 #: A piece of the core that ends in a `_T`.
-Steps = Generator[Step, Answer | Failure | None, _T]
+Steps = Generator[Step, Came, _T]
 
 
 def call(request: Request, timeout: float, answer: type[AnswerT]) -> Steps[AnswerT | Failure]:
@@ -129,3 +179,11 @@ def call(request: Request, timeout: float, answer: type[AnswerT]) -> Steps[Answe
     if isinstance(came, (answer, Failure)):
         return came
     raise TypeError(f"a shell answered {type(request).__name__} with {type(came).__name__}")
+
+
+def consult(this: Consult) -> Steps[Rewritten]:
+    """Call the rewriter once."""
+    came = yield this
+    if isinstance(came, Rewrite | Unfilled):
+        return came
+    raise TypeError(f"a shell answered a Consult with {type(came).__name__}")

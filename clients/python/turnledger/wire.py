@@ -1,6 +1,6 @@
 """Between the core's plain requests and answers and the contract's messages: the client's one place with stubs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
@@ -23,14 +23,17 @@ from turnledger.answers import (
 from turnledger.entry import Entry, Reply, ToolCall
 from turnledger.failure import BAD_ANSWER, TOO_LARGE, Failure
 from turnledger.limits import MESSAGE_BYTES
+from turnledger.order import Order, OrderKind, Verdict
 from turnledger.steps import (
     Answer,
     AppendAnswer,
     AskAppend,
+    AskFit,
     AskForget,
     AskHistory,
     AskMessage,
     AskSettle,
+    FitAnswer,
     HistoryAnswer,
     MessageAnswer,
     Request,
@@ -92,7 +95,7 @@ def _history_answer(answer: bytes) -> HistoryAnswer:
         raise ValueError("the history's text does not go with its state")
     if history.digest != sha256(history.text.encode()).hexdigest():
         raise ValueError("the history's text does not go with its digest")
-    return HistoryAnswer(history, response.already_recorded)
+    return HistoryAnswer(history, response.already_recorded, _orders(response.orders))
 
 
 def _ask_message(ask: AskMessage) -> Message:
@@ -177,7 +180,30 @@ def _append_answer(answer: bytes) -> AppendAnswer:
         reason = SkipReason(_name(record_pb2.SkipReason, response.skip_reason))
     except ValueError:  # none, or one of a newer sidecar: skipped is skipped
         reason = None
-    return AppendAnswer(disposition, reason, response.entry_id, response.ordinal)
+    return AppendAnswer(disposition, reason, response.entry_id, response.ordinal, _orders(response.orders))
+
+
+def _orders(messages: Iterable[entry_pb2.Order]) -> tuple[Order, ...]:
+    """The orders of a kind that this library knows: no other may cost the answer that carries it."""
+    kinds = {_number(entry_pb2.OrderKind, kind): kind for kind in OrderKind}
+    return tuple(
+        Order(said.order_id, kinds[said.kind], said.text, said.limit_bytes, said.instructions, said.closing)
+        for said in messages
+        if said.kind in kinds
+    )
+
+
+def _ask_fit(ask: AskFit) -> Message:
+    return record_pb2.FitRequest(
+        agent_handle=ask.keys.agent_handle,
+        conversation_key=ask.keys.conversation_key,
+        fits=[record_pb2.Fit(order_id=ask.order_id, original=ask.original, rewrite=ask.rewrite)],
+    )
+
+
+def _fit_answer(answer: bytes) -> FitAnswer:
+    (result,) = record_pb2.FitResponse.FromString(answer).results
+    return FitAnswer(Verdict(_name(record_pb2.Verdict, result.verdict)), result.over_by_bytes)
 
 
 def _ask_settle(ask: AskSettle) -> Message:
@@ -229,6 +255,7 @@ _METHODS: Final[dict[type, Method]] = {
     AskHistory: Method(f"/{_RENDER}/History", _ask_history, _history_answer),
     AskMessage: Method(f"/{_RENDER}/UserMessage", _ask_message, _message_answer),
     AskAppend: Method(f"/{_RECORD}/Append", _ask_append, _append_answer),
+    AskFit: Method(f"/{_RECORD}/Fit", _ask_fit, _fit_answer),
     AskSettle: Method(f"/{_RECORD}/Settle", _ask_settle, _settlement),
     AskForget: Method(f"/{_RECORD}/Forget", _ask_forget, _forgotten),
 }
