@@ -241,3 +241,15 @@ async def test_append_names_what_history_condenses(caller: Caller) -> None:
             assert await _fit(caller, order, "You said words.") == ACCEPTED
         asked = [each for each in asked if each in {order.order_id for order in answer.orders[1::2]}]
         assert answer.history.text.count("(no note)") == len(missing)
+
+
+async def test_never_asked_for_twice(caller: Caller, orders: Open) -> None:
+    """An entry that stands whole again, since the giant after it was forgotten, slides out again with its note."""
+    assert await _fit(caller, orders.note, "You drafted a mail.") == ACCEPTED
+    await caller.record.Forget(asking.forget_turn("w2"))
+    assert (await _history(caller)).history.condensed == 0
+    giant = asking.entry(reply="Done. " * 3_000, turn_id="cccccccc")
+    assert not (await caller.record.Append(asking.append("w3", entry=giant))).orders
+    answer = await _history(caller)
+    assert "\n| You drafted a mail.\n" in answer.history.text
+    assert not answer.orders
