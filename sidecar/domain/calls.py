@@ -76,7 +76,7 @@ def over_budget(call: SuppliedCall) -> Iterator[tuple[OrderKind, str]]:
     """The texts of a call that `keep` names, and that may be rewritten."""
     _, values, error = _judged(call)
     for kind, value in (*((OrderKind.ARGUMENT, value) for value in values), (OrderKind.ERROR, error)):
-        if not value.withheld and is_over_budget(value.original):
+        if not value.withheld and not value.holds_secret and is_over_budget(value.original):
             yield kind, value.original
 
 
@@ -105,12 +105,13 @@ def shown(calls: Sequence[Call]) -> list[Call]:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """One argument or error before its budget: as it would be shown, and as it came."""
+    """One argument or error before its budget: as it would be shown, and as it came. A secret in it: no order."""
 
     name: str
     shown: str
     original: str
     withheld: bool = False
+    holds_secret: bool = False
 
     def kept(self) -> Payload:
         return WITHHELD if self.withheld else budgeted(self.shown, self.original)
@@ -126,7 +127,10 @@ def _judged(call: SuppliedCall) -> tuple[ArgumentsForm, list[_Value], _Value]:
 
 def _judged_json(call: SuppliedCall, value: Json) -> tuple[ArgumentsForm, list[_Value], _Value]:
     if isinstance(value, dict):
-        return ArgumentsForm.MEMBERS, _members(value, call.sensitive), _error(call, value)
+        secrets = _secrets(value, call.sensitive)
+        # "login failed for hunter2" would keep what was to be withheld.
+        error = _Value("", call.error, call.error, withheld=_holds_any(secrets, call.error))
+        return ArgumentsForm.MEMBERS, _members(value, call.sensitive, secrets), error
     shown = compact(value)
     return _judged_whole(call, ArgumentsForm.JSON, shown, value if is_text(value) else shown)
 
@@ -140,21 +144,24 @@ def _judged_whole(
     return form, [_Value("", shown, original, withheld)], error
 
 
-def _members(members: dict[str, Json], sensitive: frozenset[str]) -> list[_Value]:
+def _members(members: dict[str, Json], sensitive: frozenset[str], secrets: set[str]) -> list[_Value]:
     if not all(is_text(name) for name in members):
         raise NotPlainJson
-    return [_member(name, members[name], withheld=name in sensitive) for name in sorted(members)]
+    return [
+        _Value(name, "", "", withheld=True) if name in sensitive else _member(name, members[name], secrets)
+        for name in sorted(members)
+    ]
 
 
-def _member(name: str, value: Json, *, withheld: bool) -> _Value:
-    if withheld:
-        return _Value(name, "", "", withheld=True)
+def _member(name: str, value: Json, secrets: set[str]) -> _Value:
     shown = compact(value, level=2)
-    return _Value(name, shown, value if is_text(value) else shown)
+    original = value if is_text(value) else shown
+    return _Value(name, shown, original, holds_secret=_holds_any(secrets, original))
 
 
-def _error(call: SuppliedCall, arguments: dict[str, Json]) -> _Value:
-    """The error; withheld if it repeats a sensitive value: "login failed for hunter2" would keep what was to go."""
-    secrets = (arguments[name] for name in call.sensitive if name in arguments)
-    repeats = any(secret in call.error for value in secrets for secret in spellings(value))
-    return _Value("", call.error, call.error, withheld=repeats)
+def _secrets(arguments: dict[str, Json], sensitive: frozenset[str]) -> set[str]:
+    return {secret for name in sensitive if name in arguments for secret in spellings(arguments[name])}
+
+
+def _holds_any(secrets: set[str], text: str) -> bool:
+    return any(secret in text for secret in secrets)

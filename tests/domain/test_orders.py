@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.domain.calls import CallKind, SuppliedCall, keep
+from sidecar.domain.calls import CallKind, SuppliedCall, keep, over_budget
 from sidecar.domain.entry import Entry, EntryRef, Recorded, condense, entry_text
 from sidecar.domain.instructions import OrderKind
 from sidecar.domain.orders import Order, OrderId, note_order, parse_order_id, payload_orders
@@ -203,3 +203,13 @@ def test_one_spelling(text: str) -> None:
     """Each order has one id: what is read as one is spelled as it would be issued."""
     found = parse_order_id(text)
     assert found is None or str(found) == text
+
+
+def test_a_text_that_repeats_a_sensitive_value_has_no_order() -> None:
+    """What repeats a sensitive value is named and never handed out, whichever argument it stands in."""
+    arguments = json.dumps(
+        {"password": "hunter2-hunter2", "body": "mail with hunter2-hunter2 " * 20, "other": "o" * 300}
+    )
+    call = SuppliedCall("x", arguments, CallKind.WRITE, sensitive=frozenset({"password"}))
+    assert [text for _, text in over_budget(call)] == ["o" * 300]
+    assert "hunter2" not in str(keep(call))
