@@ -14,6 +14,9 @@ from tools.llm_story import story
 #: The interpreter of .venv-llm.
 VARIABLE: Final = "TURNLEDGER_LLM_PYTHON"
 
+#: How many turns to play: 60 unless this variable says fewer, for a first look.
+TURNS_VARIABLE: Final = "TURNLEDGER_LLM_TURNS"
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(3600),  # a quarter of an hour on two busy cores
@@ -22,8 +25,8 @@ pytestmark = [
 
 
 async def test_whatever_a_real_model_writes_the_block_stays_true() -> None:
-    """60 turns through it: every order comes to an end, what is accepted is told, and no line of facts is wrong."""
-    turns = story(60)
+    """Every order comes to an end, what is accepted is told, and no line of facts is wrong."""
+    turns = story(int(os.environ.get(TURNS_VARIABLE, "60")))
     with real_model(os.environ[VARIABLE]) as url, real_sidecar(MAX_ENTRIES) as target:
         outcome = await play(target, url, turns)
     assert outcome.wrong == []
