@@ -106,7 +106,8 @@ async def test_each_call_is_a_span_of_the_engines_trace(opened: Open, target: st
 async def test_a_span_ends_as_its_call_did(opened: Open, target: str, seen: Seen) -> None:
     """A refused call is a span in error with status and reason, one for each try."""
     full = Script(Append=fails("UNAVAILABLE", "STORE_IO", retry_seconds=0.01))
-    async with serving(full, target), opened(target, telemetry=seen.telemetry) as ledger:
+    options = {"telemetry": seen.telemetry, "deadlines": Deadlines(complete=0.5)}
+    async with serving(full, target), opened(target, **options) as ledger:
         turn = await ledger.begin(**KEYS)
         receipt = await turn.complete(Reply("bye"), trigger="T")
     spans = seen.spans["Append"]
