@@ -8,18 +8,20 @@ from typing import Any
 import msgspec
 import yaml
 
-from sidecar.config.settings import ConversationSession, Limits, Settings, Sidecar
+from sidecar.config.settings import ConversationSession, Limits, Settings, Sidecar, Sweep, Telemetry
 from sidecar.domain.errors import Code, LedgerError
 
 _KNOWN = {
     "$.turn_engine.conversation_session": ConversationSession,
     "$.sidecar": Sidecar,
     "$.sidecar.limits": Limits,
+    "$.sidecar.sweep": Sweep,
+    "$.sidecar.telemetry": Telemetry,
 }
 
 
 #: Sections that may stand empty, as they do where all of their keys are commented out.
-_SECTIONS = frozenset({"turn_engine", "conversation_session", "sidecar", "limits"})
+_SECTIONS = frozenset({"turn_engine", "conversation_session", "sidecar", "limits", "sweep", "telemetry"})
 
 
 def read_settings(path: Path | None) -> Settings:
