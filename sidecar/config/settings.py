@@ -10,7 +10,7 @@ from sidecar.domain.limits import MAX_ENTRIES_DEFAULT
 DEFAULT_LISTEN = "unix:///run/turnledger/turnledger.sock"
 DEFAULT_STORE = "/var/lib/turnledger/store.db"
 
-#: Where health is served unless told otherwise: this machine alone. kubelet dials the pod's IP, so a deployment opens it.
+#: Where health is served unless told otherwise: this machine alone. kubelet dials the pod, so a deployment opens it.
 DEFAULT_HEALTH = "127.0.0.1:7412"
 
 
