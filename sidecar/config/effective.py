@@ -54,15 +54,16 @@ class Effective:
     """The settings that hold, by key the `sources`, and everything that is wrong, or only odd (`notes`).
 
     Where something is wrong the settings are the best there are: what is right in the file stands, above all the
-    addresses at which an engine and kubelet look for the sidecar to be told.
+    addresses at which an engine and kubelet look for the sidecar to be told. Settings alone, as a program gives them,
+    come from no file and never change.
     """
 
-    inputs: Inputs
-    reading: Reading = field(repr=False)
     settings: Settings
-    sources: Mapping[str, Source]
+    sources: Mapping[str, Source] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    inputs: Inputs = field(default_factory=Inputs)
+    reading: Reading = field(default_factory=Reading, repr=False)
 
     @property
     def refusal(self) -> LedgerError | None:
@@ -97,7 +98,8 @@ def judge(inputs: Inputs, reading: Reading) -> Effective:
     settings: Settings = ROOT.settings(layers.values)
     layers.together(settings)
     sources = {key.place: layers.sources.get(key.place, Source(Origin.DEFAULT)) for key in KEYS}
-    return Effective(inputs, reading, settings, sources, tuple(layers.problems), (*layers.notes, *inputs.notes))
+    problems, notes = tuple(layers.problems), (*layers.notes, *inputs.notes)
+    return Effective(settings, sources, problems, notes, inputs, reading)
 
 
 class _Layers:

@@ -1,4 +1,4 @@
-"""The loop that looks at the settings file: each second, and at once when asked."""
+"""The loop that looks at the settings file: twice a second, and at once when asked."""
 
 import asyncio
 import contextlib
@@ -17,9 +17,10 @@ from sidecar.config.settings import ConversationSession, Settings
 
 _log = logging.getLogger("turnledger.config")
 
-#: Seconds between looks. The content is compared, so no way to replace a file escapes: a ConfigMap's swap of a link, a
-#: rename, an edit in place. Watching the file or the link for events saw only the first swap.
-LOOK_S: Final = 1.0
+#: Seconds between looks: a change holds well within two. The content is compared, so no way to replace a file escapes:
+#: a ConfigMap's swap of a link, a rename, an edit in place. Watching the file or the link for events saw only the first
+#: swap.
+LOOK_S: Final = 0.5
 
 #: Seconds until a changed file is read again, and believed if it is the same.
 SETTLE_S: Final = 0.2
@@ -39,7 +40,7 @@ class Reloader:
         clock: Callable[[], float] = time.time,
         read: Callable[[Path], Reading] = read_file,
     ) -> None:
-        """`observe` is called on the loop with each reload that came to something, after it was logged.
+        """`observe` is called on the loop with each reload that came to something, after it was logged, and raises nothing.
 
         `clock` gives seconds of UTC since 1970; `read` runs on a thread of its own and may block.
         """
