@@ -40,7 +40,7 @@ class Reloader:
         clock: Callable[[], float] = time.time,
         read: Callable[[Path], Reading] = read_file,
     ) -> None:
-        """`observe` is called on the loop with each reload that came to something, after it was logged, and raises nothing.
+        """`observe` is told each reload that came to something, on the loop, after it was logged. It raises nothing.
 
         `clock` gives seconds of UTC since 1970; `read` runs on a thread of its own and may block.
         """
