@@ -2,6 +2,7 @@
 
 import click
 
+from sidecar.cli.config import config
 from sidecar.cli.demo import demo
 from sidecar.cli.serve import serve
 
@@ -18,3 +19,4 @@ def main() -> None:
 
 main.add_command(serve)
 main.add_command(demo)
+main.add_command(config)

@@ -2,17 +2,15 @@
 
 import asyncio
 import logging
+import os
 from pathlib import Path
 
 import click
-import msgspec
 import uvloop
 
 from sidecar.app.app import App, Launch
-from sidecar.config.file import listen_of, read_settings
-from sidecar.config.listen import parse_listen
-from sidecar.config.settings import DEFAULT_LISTEN, DEFAULT_STORE, Settings
-from sidecar.domain.errors import LedgerError
+from sidecar.config.effective import effective
+from sidecar.config.settings import DEFAULT_LISTEN, DEFAULT_STORE
 
 
 @click.command()
@@ -42,20 +40,9 @@ def serve(config: Path | None, listen: str | None, store: str | None) -> None:
 
 
 def launch_from(config: Path | None, listen: str | None, store: str | None) -> Launch:
-    """Settings from the file and the options. What is wrong with them becomes what every call is told."""
-    refusal = None
-    try:
-        settings = read_settings(config)
-    except LedgerError as error:
-        settings, refusal = Settings(), error
-        listen = listen or listen_of(config)
-    changes = {name: value for name, value in (("listen", listen), ("store", store)) if value is not None}
-    settings = msgspec.structs.replace(settings, sidecar=msgspec.structs.replace(settings.sidecar, **changes))
-    try:
-        parse_listen(settings.sidecar.listen)
-    except LedgerError as error:
-        refusal = refusal or error
-    return Launch(settings, refusal)
+    """The settings that hold. What is wrong with them becomes what every call is told."""
+    found = effective(config, {"listen": listen, "store": store}, os.environ)
+    return Launch(found.settings, found.refusal)
 
 
 async def _serve(launch: Launch) -> None:
