@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -10,12 +11,14 @@ import uvloop
 
 from sidecar.app.app import App, Launch
 from sidecar.config.effective import effective
-from sidecar.config.settings import DEFAULT_LISTEN, DEFAULT_STORE
+from sidecar.config.settings import DEFAULT_HEALTH, DEFAULT_LISTEN, DEFAULT_STORE
 
 
 @click.command()
 @click.option(
-    "--config", type=click.Path(path_type=Path), help="The settings, a YAML file. Without it the defaults hold."
+    "--config",
+    type=click.Path(path_type=Path),
+    help="The settings, a YAML file. [default: the one that TURNLEDGER_CONFIG names, else none]",
 )
 @click.option(
     "--listen",
@@ -27,23 +30,32 @@ from sidecar.config.settings import DEFAULT_LISTEN, DEFAULT_STORE
     metavar="PATH",
     help=f"The store's file, on local storage. Overrides sidecar.store. [default: {DEFAULT_STORE}]",
 )
-def serve(config: Path | None, listen: str | None, store: str | None) -> None:
-    """Run the sidecar until SIGTERM or SIGINT.
+@click.option(
+    "--health",
+    metavar="HOST:PORT",
+    help=f"Where grpc.health.v1 is served. Overrides sidecar.health. [default: {DEFAULT_HEALTH}]",
+)
+def serve(config: Path | None, listen: str | None, store: str | None, health: str | None) -> None:
+    """Run the sidecar until SIGTERM or SIGINT; a second one cuts its grace short. SIGHUP reads the settings again.
 
     It binds and answers whatever the state of its store and configuration: a call that cannot be served gets a status
     that says why. The folders of socket and store are made where they are missing.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    launch = launch_from(config, listen, store)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(launch))
+        runner.run(_serve(lambda: launch_from(config, listen, store, health)))
 
 
-def launch_from(config: Path | None, listen: str | None, store: str | None) -> Launch:
+def launch_from(config: Path | None, listen: str | None, store: str | None, health: str | None = None) -> Launch:
     """The settings that hold. What is wrong with them becomes what every call is told."""
-    found = effective(config, {"listen": listen, "store": store}, os.environ)
-    return Launch(found.settings, found.refusal)
+    found = effective(config, {"listen": listen, "store": store, "health": health}, os.environ)
+    return Launch(found.settings, found.refusal, found=found)
 
 
-async def _serve(launch: Launch) -> None:
-    await App(launch).run()
+async def _serve(launch: Callable[[], Launch]) -> None:
+    """Anew, from the settings on, where a process that started with wrong ones has found them corrected."""
+    begins = True
+    while begins:
+        app = App(launch())
+        await app.run()
+        begins = app.begins_anew

@@ -36,6 +36,10 @@ class RestoreReport:
     aside: str
 
 
+class ForgottenUnknown(LedgerError):
+    """The store that would be replaced cannot say what was forgotten since the backup."""
+
+
 def restore(backup: Path, store: Path, now: int, report: Report, *, forget_unknown: bool = False) -> RestoreReport:
     """Put the backup in the store's place. The caller holds the store's lock.
 
@@ -96,7 +100,7 @@ def _forgotten(store: Path, *, forget_unknown: bool) -> list[tuple[bytes, int]]:
         finally:
             db.close()
     except LedgerError as error:
-        raise LedgerError(
+        raise ForgottenUnknown(
             error.code,
             f"the store that would be replaced cannot say what was forgotten since the backup ({error.message});"
             " turns that somebody had erased would come back. Restore all the same with --forget-unknown",

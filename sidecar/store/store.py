@@ -70,6 +70,7 @@ class Store:
         self._opening: asyncio.Task[None] | None = None
         self._erasing: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
+        self._owned = asyncio.Event()
         self._database: Database | None = None
         self._writer: Worker
         self._reader: Worker
@@ -83,6 +84,10 @@ class Store:
         if self._opening is not None:
             await asyncio.shield(self._opening)
         self._require_open()
+
+    async def owned(self) -> None:
+        """Wait until this process owns the store, whatever the state of its file."""
+        await self._owned.wait()
 
     async def close(self) -> None:
         """Refuse what comes, finish what was accepted, close the file, give the lock back."""
@@ -298,6 +303,9 @@ class Store:
         except LedgerError as error:
             self._refuse(error)
             return error.code in _FINAL
+        finally:
+            if self._lock.held:
+                self._owned.set()
         self._writer = Worker("turnledger-writer", database.write_batch)
         self._reader = Worker("turnledger-reader", database.read_batch)
         self._database = database

@@ -10,6 +10,7 @@ from sidecar.config.effective import effective
 from sidecar.config.reloader import Reloader
 from sidecar.domain.block import HistoryState
 from sidecar.domain.eligibility import Disposition, RunEnd, SkipReason
+from sidecar.domain.retention import TrimBound
 from sidecar.services.record import CompletedTurn, Record, RecordedTurn
 from sidecar.services.render import Render, TurnStart
 from tests.support.config_map import ConfigMap
@@ -40,7 +41,7 @@ async def _node(settings: Path, store: Path) -> AsyncIterator[_Node]:
     running = asyncio.create_task(reloader.run())
     ids = itertools.count(1)
     async with open_store(store) as opened:
-        record = Record(opened, reloader.session, lambda: f"e{next(ids)}")
+        record = Record(opened, reloader.session, lambda: f"e{next(ids)}", TrimBound(reloader.session().max_entries))
         yield _Node(record, Render(opened, reloader.session, lambda *_: None))
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
