@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Final
 
 import apsw
@@ -19,6 +20,9 @@ from sidecar.store.progress import Progress, Report
 
 #: Pages copied in one step: about a millisecond of the writer's time.
 _STEP_PAGES: Final = 100
+
+#: SQLite's instructions between two looks at whether the backup is given up: some milliseconds of a check.
+_INSTRUCTIONS: Final = 100_000
 
 #: What must stay free on the target's disk beside the copy, in bytes.
 _MARGIN_BYTES: Final = 16 * 1024 * 1024
@@ -37,8 +41,12 @@ class BackupReport:
 class Copy:
     """A backup under way, in a file beside its target. Its end removes that file, unless it has become the backup."""
 
-    def __init__(self, source: apsw.Connection, target: Path) -> None:
-        """Begin, on the writer's thread. Raises `LedgerError` where the target cannot be written, saying what to do."""
+    def __init__(self, source: apsw.Connection, target: Path, giving_up: Event) -> None:
+        """Begin, on the writer's thread. Raises `LedgerError` where the target cannot be written, saying what to do.
+
+        Once `giving_up` is set, the next step and each part of the check raise.
+        """
+        self._giving_up = giving_up
         self._source = source
         self._target = target
         self._partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
@@ -51,6 +59,7 @@ class Copy:
 
     def step(self) -> Progress:
         """Copy some pages. On the writer's thread."""
+        self._go_on()
         with translated():
             self._backup.step(_STEP_PAGES)
             total = self._backup.page_count
@@ -69,6 +78,7 @@ class Copy:
         """Make one file of the copy, check it, sync it, give it its name. It takes its time: on a thread of its own."""
         with translated(), _named(self._target):
             self._db.pragma("journal_mode", "delete")
+            self._db.set_progress_handler(self._giving_up.is_set, _INSTRUCTIONS)
             found = check(self._db, report)
             self._db.close()
             if not found.sound:
@@ -85,6 +95,10 @@ class Copy:
         self._db.close()
         for suffix in ("", "-journal"):
             self._partial.with_name(self._partial.name + suffix).unlink(missing_ok=True)
+
+    def _go_on(self) -> None:
+        if self._giving_up.is_set():
+            raise LedgerError(Code.STORE_UNAVAILABLE, "the backup was given up")
 
     def _refuse_unfit(self) -> None:
         if self._target.exists():

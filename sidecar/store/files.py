@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from typing import TypeVar
 
 import apsw
@@ -40,7 +41,7 @@ def back_up_file(path: Path, to: Path, report: Report) -> BackupReport:
     """Copy it, as it stands."""
 
     def copy_to(db: apsw.Connection) -> BackupReport:
-        copy = Copy(db, to)
+        copy = Copy(db, to, Event())
         try:
             while not copy.complete:
                 report(copy.step())

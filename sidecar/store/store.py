@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Final, TypeVar
 
 import apsw
@@ -174,17 +175,14 @@ class Store:
 
     async def backup(self, to: Path, report: Report) -> BackupReport:
         """Copy the store into a file, as of one moment. `report` is called on whichever thread is at work."""
-        copy = await self._alone(lambda db: Copy(db, to))
+        giving_up = Event()
+        copying = asyncio.ensure_future(self._copy(to, report, giving_up))
         try:
-            try:
-                while not copy.complete:
-                    report(await self._alone(lambda _: copy.step()))
-            finally:
-                with suppress(LedgerError):  # a store that closed meanwhile has let go of it
-                    await self._alone(lambda _: copy.stop_copying())
-            return await asyncio.to_thread(copy.publish, report)
-        finally:
-            await asyncio.to_thread(copy.discard)
+            return await asyncio.shield(copying)
+        except asyncio.CancelledError:
+            giving_up.set()  # what is on a thread goes on there, and must be waited for to leave nothing behind
+            await asyncio.wait({copying})
+            raise
 
     async def try_read(self) -> None:
         """Really read. Raises what keeps History from being answered."""
@@ -220,6 +218,19 @@ class Store:
         database = self._require_open()
         deleted: int = await self._writer.run(Alone(partial(database.erase, delete_some)))
         return deleted
+
+    async def _copy(self, to: Path, report: Report, giving_up: Event) -> BackupReport:
+        copy = await self._alone(lambda db: Copy(db, to, giving_up))
+        try:
+            try:
+                while not copy.complete:
+                    report(await self._alone(lambda _: copy.step()))
+            finally:
+                with suppress(LedgerError):  # a store that closed meanwhile has let go of it
+                    await self._alone(lambda _: copy.stop_copying())
+            return await asyncio.to_thread(copy.publish, report)
+        finally:
+            await asyncio.to_thread(copy.discard)
 
     async def _alone(self, job: Callable[[apsw.Connection], T]) -> T:
         database = self._require_open()
