@@ -7,7 +7,7 @@ import signal
 import time
 import uuid
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -41,6 +41,10 @@ _log = logging.getLogger("turnledger.app")
 GRACE_S: Final = 10.0
 
 
+#: Seconds between looks at sizes and components: a dashboard's finest step.
+_WATCH_S: Final = 10.0
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
     """What the process was started with. `refusal` is what was wrong with its configuration: every call is told."""
@@ -72,15 +76,24 @@ class App:
         session = self._reloader.session
         bound = TrimBound(session().max_entries)
         self._telemetry = Telemetry()
-        self._store = Store(Path(settings.store), clock=_now, vfs=launch.vfs)
-        record = Record(self._store, session, lambda: str(uuid.uuid4()), bound)
-        render = Render(self._store, session, prompt_size_reporter(self._telemetry.events))
+        metrics = self._telemetry.metrics
+        self._store = Store(Path(settings.store), clock=_now, vfs=launch.vfs, observer=metrics)
+        record = Record(self._store, session, lambda: str(uuid.uuid4()), bound, metrics)
+        render = Render(self._store, session, prompt_size_reporter(self._telemetry.events), metrics)
         self._maintenance = Maintenance(
-            self._store, session, bound, interval_s=settings.sweep.interval_s, clock=_now, uptime=time.monotonic
+            self._store,
+            session,
+            bound,
+            interval_s=settings.sweep.interval_s,
+            clock=_now,
+            uptime=time.monotonic,
+            observer=metrics,
         )
-        self._health = Health(checks_of(self._store, self._reloader.state, self._configuration_trouble), time.monotonic)
+        self._health = Health(
+            checks_of(self._store, self._reloader.state, self._configuration_trouble), time.monotonic, metrics.health
+        )
         administration = Administration(self._store, record, self._maintenance, self._health, self._reloader.state)
-        guard = Guard(settings.limits.concurrent_calls, launch.refusal)
+        guard = Guard(settings.limits.concurrent_calls, self._telemetry.rpc, launch.refusal)
         self._server = Server(RecordServicer(record), RenderServicer(render), guard)
         self._health_server = HealthServer(self._health)
         self._admin = AdminServer(admin_path(Path(settings.store)), administration)
@@ -109,6 +122,9 @@ class App:
             self._store.start()
             self._start(self._serve_admin())
             self._start(self._maintain())
+        if self._telemetry.measures:
+            self._telemetry.look = self._look_at_queues
+            self._start(self._watch())
 
     async def main_loop(self) -> None:
         """Serve until `stop` is called."""
@@ -185,10 +201,28 @@ class App:
 
     async def _maintain(self) -> None:
         await self._store.owned()
+        if self._telemetry.measures:
+            with suppress(LedgerError):  # counted again after the first sweep
+                await self._store.opened()
+                await self._maintenance.count()
         await self._maintenance.run()
+
+    def _look_at_queues(self) -> None:
+        self._telemetry.metrics.queues(self._store.waiting())
+
+    async def _watch(self) -> None:
+        """Look at what no call tells of, for the metrics; a component is watched also where nobody probes it."""
+        while True:
+            await self._health.states()
+            with suppress(LedgerError):  # the components say so
+                sizes = await self._store.sizes()
+                parts = {"database": sizes.store_bytes, "log": sizes.log_bytes, "free": sizes.free_bytes}
+                self._telemetry.metrics.sizes(parts, sizes.disk_free_bytes, sizes.disk_total_bytes)
+            await asyncio.sleep(_WATCH_S)
 
     def _reloaded(self, reload: Reload) -> None:
         """A process whose file was wrong from the start begins anew once it is right, unless it is being stopped."""
+        self._telemetry.metrics.reloaded(reload.outcome.value)
         if reload.outcome is Outcome.CORRECTED:
             self.begins_anew = not self._stopping.is_set()
             self._stopping.set()

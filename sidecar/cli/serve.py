@@ -1,8 +1,8 @@
 """`turnledger serve`: run the sidecar."""
 
 import asyncio
-import logging
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import uvloop
 from sidecar.app.app import App, Launch
 from sidecar.config.effective import effective
 from sidecar.config.settings import DEFAULT_HEALTH, DEFAULT_LISTEN, DEFAULT_STORE
+from sidecar.telemetry.logs import log_to
 
 
 @click.command()
@@ -41,7 +42,6 @@ def serve(config: Path | None, listen: str | None, store: str | None, health: st
     It binds and answers whatever the state of its store and configuration: a call that cannot be served gets a status
     that says why. The folders of socket and store are made where they are missing.
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(lambda: launch_from(config, listen, store, health)))
 
@@ -56,6 +56,10 @@ async def _serve(launch: Callable[[], Launch]) -> None:
     """Anew, from the settings on, where a process that started with wrong ones has found them corrected."""
     begins = True
     while begins:
-        app = App(launch())
+        launched = launch()
+        telemetry = launched.settings.sidecar.telemetry
+        as_json = telemetry.log_format == "json" if telemetry.log_format else not sys.stderr.isatty()
+        log_to(sys.stderr, telemetry.log_level, as_json=as_json)
+        app = App(launched)
         await app.run()
         begins = app.begins_anew

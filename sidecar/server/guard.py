@@ -4,18 +4,21 @@ import asyncio
 import logging
 import traceback
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Generic, NoReturn, Protocol, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError, Message
 from turnledger.limits import MESSAGE_BYTES
 
 from sidecar.domain.errors import Code, LedgerError, Violation
-from sidecar.server.status import to_status
+from sidecar.server.status import STATUSES, to_status
 
 Request = TypeVar("Request", bound=Message)
+
+#: A call's metadata, for whoever asks.
+Metadata = Callable[[], Iterable[tuple[str, str | bytes]] | None]
 
 if TYPE_CHECKING:  # generic in the type stubs alone
     Context = grpc.aio.ServicerContext[bytes, bytes]
@@ -34,24 +37,59 @@ class Rpc(Generic[Request]):
     deadline_s: float
 
 
+class Call(Protocol):
+    """One call that is being watched."""
+
+    @property
+    def trace_id(self) -> str | None:
+        """The trace that it is in, where there is one."""
+        ...
+
+    def end(self, code: str, reason: str = "", response: int = 0) -> None:
+        """It ends with this status on the wire, and with a reason unless that is OK; `response` is bytes."""
+        ...
+
+
+class RpcObserver(Protocol):
+    """Watches calls. In the task that serves each."""
+
+    def begin(self, method: str, request: int, metadata: Metadata) -> Call:
+        """A call has come, of so many bytes."""
+        ...
+
+
 class Guard:
     """Runs RPCs, at most `concurrent_calls` at once: what comes beyond is shed with a reason and may come again."""
 
-    def __init__(self, concurrent_calls: int, refusal: LedgerError | None = None) -> None:
+    def __init__(self, concurrent_calls: int, observer: RpcObserver, refusal: LedgerError | None = None) -> None:
         """With a `refusal` every call is answered by it."""
         self._room = concurrent_calls
+        self._observer = observer
         self._refusal = refusal
 
     def handler(self, rpc: Rpc[Request]) -> "Handler":
-        """The RPC as a handler of raw bytes: gRPC would answer bytes that do not parse with the parser's own text."""
+        """The RPC as a handler of raw bytes: gRPC would answer bytes that do not parse with the parser's own text.
+
+        What the observer is told is what the wire says, whichever way the call ends.
+        """
+        method = f"turnledger.v1.{rpc.name}"
 
         async def call(data: bytes, context: "Context") -> bytes:
+            watched = self._observer.begin(method, len(data), context.invocation_metadata)
             try:
-                return await self._serve(rpc, data, context)
+                answer = await self._serve(rpc, data, context)
             except LedgerError as error:
                 failure = error
+            except asyncio.CancelledError:
+                code = _cancelled(context)
+                watched.end(code, code)
+                raise
             except Exception as bug:  # noqa: BLE001  the one catch-all: its text must not reach a caller
-                failure = _masked(rpc.name, bug)
+                failure = _masked(rpc.name, bug, watched.trace_id)
+            else:
+                watched.end("OK", response=len(answer))
+                return answer
+            watched.end(STATUSES[failure.code].code.name, failure.code.value)
             return await _abort(context, failure)
 
         return grpc.unary_unary_rpc_method_handler(call)
@@ -69,7 +107,10 @@ class Guard:
         if self._refusal is not None:
             raise LedgerError(self._refusal.code, self._refusal.message)
         request = _parse(rpc, data)
-        deadline = rpc.deadline_s if context.time_remaining() is None else None
+        left = context.time_remaining()
+        if left is not None and left <= 0:  # its caller has gone on by itself: what is done now, nobody expects
+            raise LedgerError(Code.DEADLINE, f"{rpc.name} came after its deadline")
+        deadline = rpc.deadline_s if left is None else None
         try:
             async with asyncio.timeout(deadline) as timer:
                 answer = await rpc.serve(request)
@@ -99,9 +140,15 @@ def _within_limit(data: bytes, what: str) -> bytes:
     return data
 
 
-def _masked(name: str, bug: Exception) -> LedgerError:
+def _cancelled(context: "Context") -> str:
+    """A call whose own deadline passed is cancelled as one whose caller went; the wire tells them apart."""
+    left = context.time_remaining()
+    return "DEADLINE_EXCEEDED" if left is not None and left <= 0 else "CANCELLED"
+
+
+def _masked(name: str, bug: Exception, trace_id: str | None) -> LedgerError:
     """A fixed message with an id. The log has the id and the place, never the exception's text: it may quote a turn."""
-    trace_id = uuid.uuid4().hex
+    trace_id = trace_id or uuid.uuid4().hex
     places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(bug.__traceback__)]
     _log.error("bug in %s: %s, trace id %s, at %s", name, type(bug).__name__, trace_id, " < ".join(reversed(places)))
     return LedgerError(Code.INTERNAL, f"internal error, trace id {trace_id}; please report it")

@@ -71,15 +71,17 @@ def give_socket(path: Path, group: int | str) -> None:
 
 def _record_handlers(record: RecordServicer, guard: Guard) -> "dict[str, Handler]":
     return {
-        "Append": guard.handler(Rpc("Append", record_pb2.AppendRequest, record.append, 30.0)),
-        "Fit": guard.handler(Rpc("Fit", record_pb2.FitRequest, record.fit, 30.0)),
-        "Settle": guard.handler(Rpc("Settle", record_pb2.SettleRequest, record.settle, 30.0)),
-        "Forget": guard.handler(Rpc("Forget", record_pb2.ForgetRequest, record.forget, 300.0)),
+        "Append": guard.handler(Rpc("Record/Append", record_pb2.AppendRequest, record.append, 30.0)),
+        "Fit": guard.handler(Rpc("Record/Fit", record_pb2.FitRequest, record.fit, 30.0)),
+        "Settle": guard.handler(Rpc("Record/Settle", record_pb2.SettleRequest, record.settle, 30.0)),
+        "Forget": guard.handler(Rpc("Record/Forget", record_pb2.ForgetRequest, record.forget, 300.0)),
     }
 
 
 def _render_handlers(render: RenderServicer, guard: Guard) -> "dict[str, Handler]":
     return {
-        "History": guard.handler(Rpc("History", render_pb2.HistoryRequest, render.history, 5.0)),
-        "UserMessage": guard.handler(Rpc("UserMessage", render_pb2.UserMessageRequest, render.user_message, 2.0)),
+        "History": guard.handler(Rpc("Render/History", render_pb2.HistoryRequest, render.history, 5.0)),
+        "UserMessage": guard.handler(
+            Rpc("Render/UserMessage", render_pb2.UserMessageRequest, render.user_message, 2.0)
+        ),
     }

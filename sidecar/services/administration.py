@@ -1,6 +1,5 @@
 """What a person may ask of a running sidecar: counts, checks, backups, sweeps, erasures. Contents never."""
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -107,7 +106,7 @@ class Administration:
             },
         }
         try:
-            totals, sizes = await self._store.totals(), await asyncio.to_thread(self._store.sizes)
+            totals, sizes = await self._store.totals(), await self._store.sizes()
         except LedgerError as error:
             return {**answer, "store": {"open": False, "reason": error.code.value, "message": error.message}}
         return {**answer, "store": {"open": True}, "totals": asdict(totals), "sizes": asdict(sizes)}

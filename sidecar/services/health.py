@@ -102,7 +102,7 @@ def checks_of(
     """What there is to check. `trouble` is what of the configuration could not be done when the process started."""
 
     async def disk() -> None:
-        free = (await asyncio.to_thread(store.sizes)).disk_free_bytes
+        free = (await store.sizes()).disk_free_bytes
         if free < LOW_DISK_BYTES:
             raise LedgerError(
                 Code.STORE_FULL, f"{free} bytes are free on the store's disk; free space or enlarge the volume"

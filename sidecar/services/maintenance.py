@@ -8,6 +8,7 @@ from typing import Final
 from sidecar.config.settings import ConversationSession
 from sidecar.domain.errors import LedgerError
 from sidecar.domain.retention import Horizon, Look, TrimBound, look
+from sidecar.services.observer import UNOBSERVED, ServiceObserver
 from sidecar.store.store import Store
 from sidecar.store.sweep import Swept
 
@@ -30,11 +31,11 @@ class Maintenance:
         interval_s: int,
         clock: Clock,
         uptime: Uptime,
-        observe: Callable[[Swept], None] = lambda _: None,
+        observer: ServiceObserver = UNOBSERVED,
     ) -> None:
         """`retention_days` is taken as it stands now; `max_entries` is asked for at each sweep.
 
-        `observe` hears of each sweep that came to its end. `interval_s` is seconds of uptime between two of them.
+        `interval_s` is seconds of uptime between two sweeps.
         """
         self._store = store
         self._settings = settings
@@ -43,7 +44,7 @@ class Maintenance:
         self._retention_days = settings().retention_days
         self._clock = clock
         self._uptime = uptime
-        self._observe = observe
+        self._observer = observer
         self._horizon = Horizon(interval_s)
         self._trimmed_to: int | None = None
         self._sweeping = asyncio.Lock()
@@ -56,8 +57,10 @@ class Maintenance:
             await asyncio.sleep(self._interval_s)
             try:
                 await self.sweep()
+                await self.count()
                 said = ""
             except LedgerError as error:
+                self._observer.sweep_failed()
                 if error.message != said:
                     _log.error("the sweep failed, and is tried again each %d s: %s", self._interval_s, error.message)
                     said = error.message
@@ -68,6 +71,7 @@ class Maintenance:
         Raises `LedgerError`, having done what it did until then.
         """
         async with self._sweeping:
+            began = self._uptime()
             horizon = self._agreed()
             if trust_clock:
                 horizon = self._look().horizon
@@ -75,6 +79,9 @@ class Maintenance:
             lowered = self._trimmed_to is None or max_entries < self._trimmed_to
             swept = await self._store.sweep(horizon, max_entries if lowered else None)
             self._trimmed_to = max_entries
+            seconds = self._uptime() - began
+        taken = {"row": swept.swept, "entry": swept.trimmed, "digest": swept.expired}
+        self._observer.swept(seconds, taken)
         _log.info(
             "swept: %d rows past retention, %d entries beyond max_entries, %d forgotten turns' digests, %d bytes back",
             swept.swept,
@@ -82,8 +89,12 @@ class Maintenance:
             swept.expired,
             swept.given_back,
         )
-        self._observe(swept)
         return swept
+
+    async def count(self) -> None:
+        """Count the store's rows, which takes its time, for whoever watches."""
+        totals = await self._store.totals()
+        self._observer.rows({"kept": totals.entries, "trimmed": totals.trimmed, "forgotten": totals.forgotten})
 
     def _agreed(self) -> int | None:
         return self._horizon.agreed(self._look())

@@ -15,6 +15,7 @@ from sidecar.domain.limits import ORDER_BYTES
 from sidecar.domain.orders import Order, OrderId, note_order, note_text, parse_order_id, payload_orders
 from sidecar.domain.payload import fingerprint
 from sidecar.domain.retention import TrimBound
+from sidecar.services.observer import UNOBSERVED, ServiceObserver
 from sidecar.store.append import Appended
 from sidecar.store.settle import Settled
 from sidecar.store.store import Store
@@ -90,15 +91,24 @@ class Record:
         settings: Callable[[], ConversationSession],
         mint_entry_id: Callable[[], str],
         bound: TrimBound,
+        observer: ServiceObserver = UNOBSERVED,
     ) -> None:
         """`settings` is asked at each call, since the switch is live; `bound` is shared with the sweep."""
         self._store = store
         self._settings = settings
         self._mint_entry_id = mint_entry_id
         self._bound = bound
+        self._observer = observer
 
     async def append(self, key: TurnKey, run_end: RunEnd, turn: CompletedTurn | None) -> RecordedTurn:
         """Record one turn, once. `turn` may be None only where the run left nothing."""
+        recorded = await self._append(key, run_end, turn)
+        kinds = [order.order_id.kind.value for order in recorded.orders]
+        skipped = None if recorded.skip_reason is None else recorded.skip_reason.value
+        self._observer.appended(recorded.disposition.value, skipped, kinds)
+        return recorded
+
+    async def _append(self, key: TurnKey, run_end: RunEnd, turn: CompletedTurn | None) -> RecordedTurn:
         settings = self._settings()
         reason = skip_reason(key, run_end, enabled=settings.enabled)
         if reason is not None or turn is None:
@@ -113,15 +123,21 @@ class Record:
     async def fit(self, conversation: Conversation, fits: Sequence[Fit]) -> list[FitResult]:
         """Judge each rewrite by itself, and put the good ones in their places. The switch does not stop this."""
         judgements = await asyncio.gather(*(self._fit(conversation, fit) for fit in fits))
+        for fit, judgement in zip(fits, judgements, strict=True):
+            order_id = parse_order_id(fit.order_id)
+            self._observer.judged("unknown" if order_id is None else order_id.kind.value, judgement.verdict.value)
         return [FitResult(fit.order_id, judgement) for fit, judgement in zip(fits, judgements, strict=True)]
 
     async def settle(self, key: TurnKey) -> Settled:
         """The turn's unsent text reached its party after all. The switch does not stop this."""
-        return await self._store.settle(key)
+        settled = await self._store.settle(key)
+        self._observer.settled(settled.outcome.value)
+        return settled
 
     async def forget(self, scope: Scope) -> Forgotten:
         """Erase what the scope names. The switch does not stop this."""
         forgotten = await self._delete(scope)
+        self._observer.forgot(forgotten)
         complete = await self._store.finish_erasure()
         return Forgotten(forgotten, Erasure.COMPLETE if complete else Erasure.PENDING)
 

@@ -12,6 +12,7 @@ from sidecar.domain.eligibility import TurnKey
 from sidecar.domain.orders import Order, note_order
 from sidecar.domain.prompt import Phase, PromptSize, Round
 from sidecar.domain.text import size_of
+from sidecar.services.observer import UNOBSERVED, ServiceObserver
 from sidecar.store.history import Reading
 from sidecar.store.store import Store
 
@@ -32,15 +33,34 @@ class Render:
     """The service behind `turnledger.v1.Render`."""
 
     def __init__(
-        self, store: Store, settings: Callable[[], ConversationSession], report: Callable[[Round, PromptSize], None]
+        self,
+        store: Store,
+        settings: Callable[[], ConversationSession],
+        report: Callable[[Round, PromptSize], None],
+        observer: ServiceObserver = UNOBSERVED,
     ) -> None:
         """`settings` is asked at each call, since the switch is live; `report` gets the sizes of each round."""
         self._store = store
         self._settings = settings
         self._report = report
+        self._observer = observer
 
     async def history(self, key: TurnKey, hard_limit: int | None) -> TurnStart:
         """The conversation's block, within `hard_limit` bytes if one is given. Raises `LedgerError`."""
+        start = await self._start(key, hard_limit)
+        history = start.history
+        fates = {
+            "whole": history.shown,
+            "condensed": history.condensed,
+            "left_out": history.left_out,
+            "no_longer_kept": history.no_longer_kept,
+            "unreadable": history.unreadable,
+        }
+        kinds = [order.order_id.kind.value for order in start.orders]
+        self._observer.read_history(history.state.value, history.size, fates, kinds)
+        return start
+
+    async def _start(self, key: TurnKey, hard_limit: int | None) -> TurnStart:
         settings = self._settings()
         if not settings.enabled:
             return TurnStart(History(HistoryState.DISABLED))
@@ -68,4 +88,11 @@ class Render:
             approximate_tokens=approximate_tokens(user_bytes),
         )
         self._report(this, size)
+        parts_sizes = {
+            "history": size.history_bytes,
+            "task": size.task_bytes,
+            "context": size.context_bytes,
+            "prior_work": size.prior_work_bytes,
+        }
+        self._observer.composed(this.phase.value, user_bytes, parts_sizes)
         return text, size

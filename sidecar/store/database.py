@@ -16,6 +16,7 @@ from sidecar.store.commit import commit_together
 from sidecar.store.connection import BUSY_TIMEOUT_MS, open_reader, open_writer, prepare_to_write
 from sidecar.store.errors import translated
 from sidecar.store.migrate import migrate, missing, shipped
+from sidecar.store.observer import UNOBSERVED, StoreObserver
 from sidecar.store.reserve import Reserve
 from sidecar.store.worker import Job, Outcome, attempt
 
@@ -38,10 +39,11 @@ class Alone:
 class Database:
     """One writing and one reading connection to a migrated store."""
 
-    def __init__(self, path: Path, *, now: int, vfs: str | None = None) -> None:
+    def __init__(self, path: Path, *, now: int, vfs: str | None = None, observer: StoreObserver = UNOBSERVED) -> None:
         """Open and migrate. Raises `LedgerError`, and `OSError` if the file cannot be created."""
         self._path = path
         self._vfs = vfs
+        self._observer = observer
         self._beside: set[apsw.Connection] = set()
         self._beside_lock = threading.Lock()
         self._reserve = Reserve(path.with_name(path.name + ".reserve"))
@@ -65,8 +67,8 @@ class Database:
             return [refusal for _ in jobs]
         outcomes: list[Outcome[Any]] = []
         for alone, group in groupby(jobs, key=lambda job: isinstance(job, Alone)):
-            together = list(group)
-            outcomes += map(self._run_alone, together) if alone else commit_together(self._writer, together)
+            run = self._run_each_alone if alone else self._run_together
+            outcomes += run(list(group))
         return outcomes
 
     def read_batch(self, jobs: Sequence[Job]) -> Sequence[Outcome[Any]]:
@@ -75,7 +77,7 @@ class Database:
 
     def erase(self, delete_some: Callable[[apsw.Connection], int]) -> int:
         """Run one transaction of deletes, on a full disk with the reserve's space. Answers how many. For `Alone`."""
-        deleted: int = self._freeing(partial(_commit_alone, self._writer, delete_some))
+        deleted: int = self._freeing(partial(_commit_alone, self._writer, delete_some, self._observer))
         return deleted
 
     def truncate_log(self) -> bool:
@@ -114,8 +116,11 @@ class Database:
         finally:
             self._writer.close()
 
-    def _run_alone(self, job: Job) -> Outcome[Any]:
-        return attempt(partial(job, self._writer))
+    def _run_together(self, jobs: Sequence[Job]) -> Sequence[Outcome[Any]]:
+        return commit_together(self._writer, jobs, self._observer)
+
+    def _run_each_alone(self, jobs: Sequence[Job]) -> Sequence[Outcome[Any]]:
+        return [attempt(partial(job, self._writer)) for job in jobs]
 
     def _read(self, job: Job) -> Any:
         self._require_file()
@@ -151,8 +156,8 @@ def _opening() -> Iterator[None]:
         raise LedgerError(Code.STORE_CORRUPT, "the store's schema is not what this program builds") from error
 
 
-def _commit_alone(db: apsw.Connection, job: Job) -> Any:
-    [outcome] = commit_together(db, [job])
+def _commit_alone(db: apsw.Connection, job: Job, observer: StoreObserver) -> Any:
+    [outcome] = commit_together(db, [job], observer)
     if outcome.error:
         raise outcome.error
     return outcome.value

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -16,6 +17,7 @@ from sidecar.domain.eligibility import Conversation, TurnKey
 from sidecar.domain.entry import Entry, EntryRef, Recorded
 from sidecar.domain.errors import Code, LedgerError
 from sidecar.domain.orders import OrderId
+from sidecar.domain.timing import TIMING
 from sidecar.store import forgotten
 from sidecar.store.append import Appended, append, new_row, trim
 from sidecar.store.backup import BackupReport, Copy
@@ -23,12 +25,13 @@ from sidecar.store.check import CheckReport, check
 from sidecar.store.database import Alone, Database
 from sidecar.store.history import Reading, read_history
 from sidecar.store.lock import Lock
+from sidecar.store.observer import UNOBSERVED, StoreObserver
 from sidecar.store.progress import Report
 from sidecar.store.rewrite import accept, find_open
 from sidecar.store.row import find_entry
 from sidecar.store.settle import Settled, settle
 from sidecar.store.sweep import START, Place, Swept, expire_some, give_back_some, overfull, sweep_some
-from sidecar.store.totals import Sizes, Totals, read_sizes, read_totals
+from sidecar.store.totals import Sizes, Totals, free_bytes, read_sizes, read_totals
 from sidecar.store.transaction import touch
 from sidecar.store.worker import Worker
 
@@ -61,11 +64,14 @@ class Store:
     gone, STORE_NEWER or STORE_CORRUPT where it cannot be used, else as SQLite fails.
     """
 
-    def __init__(self, path: Path, *, clock: Clock, vfs: str | None = None) -> None:
+    def __init__(
+        self, path: Path, *, clock: Clock, vfs: str | None = None, observer: StoreObserver = UNOBSERVED
+    ) -> None:
         """`clock` gives seconds since 1970, UTC. Nothing is touched before `start`."""
         self._path = path
         self._clock = clock
         self._vfs = vfs
+        self._observer = observer
         self._lock = Lock(path.with_name(path.name + ".lock"))
         self._refusal: LedgerError | None = LedgerError(Code.STORE_UNAVAILABLE, _STARTING)
         self._opening: asyncio.Task[None] | None = None
@@ -127,7 +133,17 @@ class Store:
 
     async def history(self, key: TurnKey, max_entries: int, finish: Callable[[Reading], T]) -> T:
         """Read a conversation's newest entries. `finish` makes the answer of them, on the reader's thread."""
-        return await self._read(lambda db: finish(read_history(db, key, max_entries)))
+        timing = TIMING.get()
+
+        def read(db: apsw.Connection) -> T:
+            reading = read_history(db, key, max_entries)
+            began = time.monotonic()
+            answer = finish(reading)
+            if timing is not None:
+                timing.composed_s += time.monotonic() - began
+            return answer
+
+        return await self._read(read)
 
     async def forget_turn(self, key: TurnKey) -> int:
         """Delete one turn. Answers how many went."""
@@ -192,12 +208,21 @@ class Store:
         """Really write, sync included, and leave nothing behind. Raises what keeps Append from being answered."""
         await self._write(touch)
 
-    def sizes(self) -> Sizes:
-        """Sizes of files and disk. Asks the file system: keep it off the loop. Raises `LedgerError`."""
+    async def sizes(self) -> Sizes:
+        """Sizes of files and disk."""
         try:
-            return read_sizes(self._path)
+            sizes = await asyncio.to_thread(read_sizes, self._path)
         except OSError as error:
             raise LedgerError(Code.STORE_UNAVAILABLE, f"the store's file cannot be found ({error.strerror})") from error
+        with suppress(LedgerError):  # a store that cannot be read has sizes all the same
+            sizes = replace(sizes, free_bytes=await self._read(free_bytes))
+        return sizes
+
+    def waiting(self) -> dict[str, int]:
+        """How many jobs wait for each thread."""
+        if self._database is None:
+            return {}
+        return {"writer": self._writer.waiting, "reader": self._reader.waiting}
 
     def _require_open(self) -> Database:
         if self._refusal is not None:
@@ -317,8 +342,8 @@ class Store:
         finally:
             if self._lock.held:
                 self._owned.set()
-        self._writer = Worker("turnledger-writer", database.write_batch)
-        self._reader = Worker("turnledger-reader", database.read_batch)
+        self._writer = Worker("writer", database.write_batch, self._observer)
+        self._reader = Worker("reader", database.read_batch, self._observer)
         self._database = database
         if not self._closing.is_set():
             self._refusal = None
@@ -341,7 +366,7 @@ class Store:
                 raise LedgerError(Code.STORE_UNAVAILABLE, "the store's path is a folder; name a file in it")
             if not self._lock.held and not self._lock.acquire():
                 raise LedgerError(Code.STORE_UNAVAILABLE, _HELD)
-            return Database(self._path, now=self._clock(), vfs=self._vfs)
+            return Database(self._path, now=self._clock(), observer=self._observer, vfs=self._vfs)
         except OSError as error:
             message = f"the store's folder cannot be used ({error.strerror}); check the volume and its permissions"
             raise LedgerError(Code.STORE_UNAVAILABLE, message) from error

@@ -70,6 +70,12 @@ def read_sizes(path: Path) -> Sizes:
     )
 
 
+def free_bytes(db: apsw.Connection) -> int:
+    """Bytes on pages that appends will use before the file grows."""
+    free: int = db.pragma("freelist_count") * db.pragma("page_size")
+    return free
+
+
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size

@@ -1,6 +1,7 @@
 """A transaction that ends as it should, also where SQLite has ended it already."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 
@@ -17,12 +18,17 @@ class Kind(StrEnum):
 
 
 @contextmanager
-def transaction(db: apsw.Connection, kind: Kind) -> Iterator[None]:
-    """Commit what happens inside, or nothing of it. After a fault SQLite may have rolled back by itself."""
+def transaction(db: apsw.Connection, kind: Kind, committed: Callable[[float], None] = lambda _: None) -> Iterator[None]:
+    """Commit what happens inside, or nothing of it. After a fault SQLite may have rolled back by itself.
+
+    `committed` is told how many seconds the commit took.
+    """
     db.execute(kind)
     try:
         yield
+        began = time.monotonic()
         db.execute("COMMIT")
+        committed(time.monotonic() - began)
     finally:
         if db.in_transaction:
             db.execute("ROLLBACK")

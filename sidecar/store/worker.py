@@ -6,12 +6,16 @@ pays for one commit each when busy, and the event loop is woken once a batch.
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Generic, TypeVar
 
 import apsw
+
+from sidecar.domain.timing import TIMING
+from sidecar.store.observer import StoreObserver
 
 T = TypeVar("T")
 
@@ -25,33 +29,60 @@ _BATCH_JOBS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
-    """What a job answered, or what it raised."""
+    """What a job answered, or what it raised; and how many seconds its commit took, if it had one."""
 
     value: T | None = None
     error: BaseException | None = None
+    committed_s: float = 0.0
 
 
 #: Runs the jobs of one batch, each with its own outcome.
 RunBatch = Callable[[Sequence[Job]], Sequence[Outcome[Any]]]
 
-_Item = tuple[Job, "asyncio.Future[Any]"]
+
+@dataclass(slots=True)
+class _Item:
+    """A job on its way: monotonic seconds of its arrival, of its batch's beginning and of that one's end."""
+
+    job: Job
+    future: "asyncio.Future[Any]"
+    came: float
+    began: float = 0.0
+    ended: float = 0.0
+    committed_s: float = 0.0
 
 
 class Worker:
     """One thread that runs jobs in the order of their arrival."""
 
-    def __init__(self, name: str, run_batch: RunBatch) -> None:
+    def __init__(self, name: str, run_batch: RunBatch, observer: StoreObserver) -> None:
+        """`name` is what the observer knows the thread by."""
+        self._name = name
         self._run_batch = run_batch
+        self._observer = observer
         self._queue: SimpleQueue[_Item | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
-        self._thread = threading.Thread(target=self._main, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._main, name=f"turnledger-{name}", daemon=True)
         self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs wait."""
+        return self._queue.qsize()
 
     async def run(self, job: Callable[[apsw.Connection], T]) -> T:
         """Run the job on the thread. A caller that is cancelled meanwhile does not stop it."""
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put((job, future))
-        return await future
+        item = _Item(job, future, time.monotonic())
+        self._queue.put(item)
+        try:
+            return await future
+        finally:
+            timing = TIMING.get()
+            if timing is not None and item.ended:
+                timing.waited_s += item.began - item.came
+                timing.held_s += item.ended - item.began
+                timing.committed_s += item.committed_s
 
     async def stop(self) -> None:
         """Finish what was accepted, then end the thread."""
@@ -65,8 +96,16 @@ class Worker:
             batch = [item for item in taken if item is not None]
             stopping = len(batch) < len(taken)
             if batch:
-                outcomes = self._run_batch([job for job, _ in batch])
-                self._loop.call_soon_threadsafe(_deliver, [future for _, future in batch], outcomes)
+                self._do(batch)
+
+    def _do(self, batch: Sequence[_Item]) -> None:
+        began = time.monotonic()
+        outcomes = self._run_batch([item.job for item in batch])
+        ended = time.monotonic()
+        for item, outcome in zip(batch, outcomes, strict=True):
+            item.began, item.ended, item.committed_s = began, ended, outcome.committed_s
+        self._loop.call_soon_threadsafe(_deliver, [item.future for item in batch], outcomes)
+        self._observer.batch(self._name, len(batch), began - batch[0].came, ended - began)
 
     def _take(self) -> list[_Item | None]:
         """Wait for one item, then take what else is there."""

@@ -7,6 +7,8 @@ from dataclasses import asdict
 from opentelemetry._logs import Logger, SeverityNumber
 
 from sidecar.domain.prompt import PromptSize, Round
+from sidecar.telemetry.logs import context_of
+from sidecar.telemetry.spans import CURRENT
 
 EVENT_NAME = "prompt.size"
 
@@ -31,6 +33,7 @@ def prompt_size_reporter(logger: Logger) -> Callable[[Round, PromptSize], None]:
             timestamp=time.time_ns(),
             severity_number=SeverityNumber.INFO,
             attributes=attributes,
+            context=context_of(CURRENT.get()),
         )
 
     return report

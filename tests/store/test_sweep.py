@@ -111,7 +111,7 @@ async def test_space_goes_back_to_the_disk(tmp_path: Path) -> None:
         assert swept.swept == 40
         assert swept.log_is_empty
         assert path.stat().st_size < before / 3
-        assert store.sizes().log_bytes == 0
+        assert (await store.sizes()).log_bytes == 0
         assert await no_traces(path, b"canary")
 
 
