@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 
 from opentelemetry._logs import Logger, SeverityNumber
-from opentelemetry.trace import NonRecordingSpan, SpanContext, format_span_id, format_trace_id, set_span_in_context
+from opentelemetry.trace import NonRecordingSpan, format_span_id, set_span_in_context
 
-from sidecar.telemetry.spans import CURRENT
+from sidecar.telemetry.spans import CURRENT, ServerSpan
 
 #: What the exporters themselves have to say goes to stderr alone: sent to a collector that does not answer, it would
 #: be the next thing that cannot be sent.
@@ -51,7 +51,7 @@ class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
         trace = CURRENT.get()
-        suffix = f" trace_id={format_trace_id(trace.trace_id)}" if trace else ""
+        suffix = f" trace_id={trace.trace_id_hex}" if trace else ""
         error = "".join(f" {name}={value}" for name, value in _exception(record).items())
         return f"{_moment(record)} {record.levelname:<7} {record.name}: {record.getMessage()}{error}{suffix}"
 
@@ -96,19 +96,19 @@ def bridge(logger: Logger) -> OtlpHandler:
     return handler
 
 
-def context_of(span: SpanContext | None) -> Any:
+def context_of(span: ServerSpan | None) -> Any:
     """The span as OpenTelemetry's context, for what is told of it; None where there is none."""
-    return None if span is None else set_span_in_context(NonRecordingSpan(span))
+    return None if span is None else set_span_in_context(NonRecordingSpan(span.context))
 
 
 def _moment(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _trace(span: SpanContext | None) -> Mapping[str, str]:
+def _trace(span: ServerSpan | None) -> Mapping[str, str]:
     if span is None:
         return {}
-    return {"trace_id": format_trace_id(span.trace_id), "span_id": format_span_id(span.span_id)}
+    return {"trace_id": span.trace_id_hex, "span_id": format_span_id(span.context.span_id)}
 
 
 def _exception(record: logging.LogRecord) -> Mapping[str, str]:

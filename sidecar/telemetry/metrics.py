@@ -104,8 +104,7 @@ class Metrics:
 
     def appended(self, disposition: str, skip_reason: str | None, orders: Iterable[str]) -> None:
         """An Append was answered; `orders` are the kinds of those in the answer."""
-        because = {"turnledger__skip_reason": skip_reason} if skip_reason else {}
-        self._appends.add(1, series(turnledger__disposition=disposition, **because))
+        self._appends.add(1, _disposition(disposition, skip_reason))
         self._orders(orders)
 
     def judged(self, kind: str, verdict: str) -> None:
@@ -217,6 +216,12 @@ _COMMIT: Final = series(db__system__name="sqlite", db__operation__name="COMMIT")
 def _call(method: str, code: str, reason: str) -> Series:
     error = {"error__type": code, "turnledger__reason": reason} if reason else {}
     return series(rpc__system__name="grpc", rpc__method=method, rpc__response__status_code=code, **error)
+
+
+@lru_cache(maxsize=32)
+def _disposition(disposition: str, skip_reason: str | None) -> Series:
+    because = {"turnledger__skip_reason": skip_reason} if skip_reason else {}
+    return series(turnledger__disposition=disposition, **because)
 
 
 @lru_cache(maxsize=8)

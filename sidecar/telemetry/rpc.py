@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable
 from contextvars import Token
 from typing import Final
 
-from opentelemetry.trace import SpanContext
-
 from sidecar.domain.timing import TIMING, Timing
 from sidecar.telemetry.metrics import Metrics
 from sidecar.telemetry.spans import CURRENT, Attributes, ServerSpan, Tracing
@@ -42,15 +40,15 @@ class ObservedCall:
         self._method = method
         self._request = request
         self._timing = Timing() if span is not None and span.sampled else None
-        self._tokens: tuple[Token[SpanContext | None], Token[Timing | None]] | None = None
+        self._tokens: tuple[Token[ServerSpan | None], Token[Timing | None]] | None = None
         if span is not None:
-            self._tokens = (CURRENT.set(span.context), TIMING.set(self._timing))
+            self._tokens = (CURRENT.set(span), TIMING.set(self._timing))
         self._began = time.perf_counter()
 
     @property
     def trace_id(self) -> str | None:
         """The trace that the call is in, where there is one."""
-        return None if self._span is None else self._span.trace_id
+        return None if self._span is None else self._span.trace_id_hex
 
     def end(self, code: str, reason: str = "", response: int = 0) -> None:
         """It ends on the wire with this status, and with this reason unless it is OK; an answer has a size in bytes."""

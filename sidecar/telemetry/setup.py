@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from opentelemetry._logs import Logger, NoOpLogger
 from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter
+from opentelemetry.exporter.otlp.proto.grpc.exporter import InvalidCompressionValueException
 from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk._logs import LoggerProvider
@@ -123,7 +124,7 @@ class Telemetry:
         """Wrong values in the variables must not keep a sidecar from its engine."""
         try:
             return start()
-        except (ValueError, TypeError, KeyError, OSError, RuntimeError) as error:
+        except (ValueError, TypeError, KeyError, OSError, RuntimeError, InvalidCompressionValueException) as error:
             _log.error("no %s: the OTEL_* variables cannot be followed (%s)", what, type(error).__name__)
             return None
 

@@ -33,10 +33,9 @@ class Counter:
         self._sums: dict[Series, int] = {}
 
     def add(self, amount: int, of: Series = ()) -> None:
-        """Count."""
-        if amount:
-            with self._lock:
-                self._sums[of] = self._sums.get(of, 0) + amount
+        """Count; nothing too, so that a series is there before the first of its kind."""
+        with self._lock:
+            self._sums[of] = self._sums.get(of, 0) + amount
 
     def read(self) -> dict[Series, int]:
         """The sums as they stand."""

@@ -134,7 +134,14 @@ async def test_deadlines_are_those_of_the_contract(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(server, "Rpc", noting)
     async with running(settings(tmp_path)):
-        assert {name.partition("/")[2] for name in found} == {"Append", "Fit", "Settle", "Forget", "History", "UserMessage"}
+        assert {name.partition("/")[2] for name in found} == {
+            "Append",
+            "Fit",
+            "Settle",
+            "Forget",
+            "History",
+            "UserMessage",
+        }
         assert [found[f"Render/{name}"] for name in ("History", "UserMessage")] == [5, 2]
         assert [found[f"Record/{name}"] for name in ("Append", "Fit")] == [30, 30]
         assert all(0 < each <= 300 for each in found.values())
