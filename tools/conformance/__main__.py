@@ -24,8 +24,8 @@ async def column(language: Language, cases: Sequence[Case], folder: Path) -> Col
         await build(language)
         async with (
             real(folder / "shared") as shared,
-            driving(reference) as beside,
-            driving(language) as driver,
+            driving(reference, folder / "reference.log") as beside,
+            driving(language, folder / "driver.log") as driver,
         ):
             for number, case in enumerate(cases):
                 async with opened(case.sidecar, folder / str(number), shared) as sidecar:

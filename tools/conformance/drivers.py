@@ -49,10 +49,11 @@ def languages(scratch: Path) -> dict[str, Language]:
 
 
 class Driver:
-    """A driver that runs. One command at a time."""
+    """A driver that runs. One command at a time; `log` is what it says on standard error."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
         self._process = process
+        self._log = log
         self._asked = 0
 
     async def ask(self, command: dict[str, Any]) -> dict[str, Any]:
@@ -69,7 +70,7 @@ class Driver:
         except (ConnectionError, ValueError) as error:
             raise NoDriver(f"{command['do']}: {error}") from error
         if not line:
-            raise NoDriver(f"the driver ended at {command['do']}")
+            raise NoDriver(f"the driver ended at {command['do']}:\n{self._log.read_text(errors='replace')[-2000:]}")
         return self._read(line, command["do"])
 
     def _read(self, line: bytes, asked: str) -> dict[str, Any]:
@@ -102,22 +103,24 @@ async def build(language: Language) -> None:
 
 
 @asynccontextmanager
-async def driving(language: Language) -> AsyncIterator[Driver]:
-    """Run the driver until the block ends. Raises NoDriver if it cannot be started, or does not end well."""
+async def driving(language: Language, log: Path) -> AsyncIterator[Driver]:
+    """Run the driver until the block ends, its log in a file. Raises NoDriver if it cannot be started or ends badly."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
-        process = await asyncio.create_subprocess_exec(
-            *language.start,
-            cwd=ROOT,
-            env=environment,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            limit=_LINE_BYTES,
-        )
+        with log.open("w") as errors:
+            process = await asyncio.create_subprocess_exec(
+                *language.start,
+                cwd=ROOT,
+                env=environment,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=errors,
+                limit=_LINE_BYTES,
+            )
     except OSError as error:
         raise NoDriver(f"{language.start[0]}: {error.strerror}") from error
     try:
-        yield Driver(process)
+        yield Driver(process, log)
         assert process.stdin is not None
         process.stdin.close()
         if await asyncio.wait_for(process.wait(), ENDING_S) != 0:

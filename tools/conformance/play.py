@@ -1,5 +1,6 @@
 """Plays one case in one language, step by step."""
 
+import asyncio
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -59,6 +60,9 @@ async def _answer(step: Json, driver: Driver, reference: Driver, sidecar: Sideca
     match step.get("tool"):
         case "seen":
             return {"ok": sidecar.seen(step["method"])}
+        case "wait":
+            await asyncio.sleep(step["seconds"])
+            return {"ok": {}}
         case "kill":
             await sidecar.kill()
             return {"ok": {}}
