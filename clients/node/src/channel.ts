@@ -1,7 +1,7 @@
 /** The connection to the sidecar: bytes out, bytes or a failure back, within a time, and never after `close`. */
 
 import { setMaxListeners } from "node:events";
-import { type ChannelOptions, Client, credentials, Metadata } from "@grpc/grpc-js";
+import { type ChannelOptions, Client, connectivityState, credentials, type Metadata, status } from "@grpc/grpc-js";
 import { CLOSED, DEADLINE_EXCEEDED, Failure } from "./failure.js";
 import { failureOf } from "./rich-status.js";
 
@@ -22,6 +22,9 @@ const OPTIONS: ChannelOptions = {
   "grpc.use_local_subchannel_pool": 1,
 };
 
+// One that accepts a connection and says nothing is given up after this long, and dialled anew; grpc-js would wait for ever.
+const SILENT_MS = 2_000;
+
 // The longest time that a timer takes.
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -37,13 +40,16 @@ export class Channel {
   readonly #target: string;
   readonly #metadata: () => Metadata;
   readonly #closing = new AbortController();
-  #client: Client | null = null;
+  #client: Client;
+  /** Since when it was found dialling by calls that got no answer, in monotonic milliseconds. */
+  #dialingSince: number | null = null;
 
-  /** `headers` gives what each call sends beside its request, such as a trace's context. */
-  constructor(target: string, headers: () => Readonly<Record<string, string>>) {
-    this.#target = checkedTarget(target);
+  /** `metadata` gives what each call sends beside its request, such as a trace's context. */
+  constructor(target: string, metadata: () => Metadata) {
     setMaxListeners(0, this.closing); // one for each call in flight
-    this.#metadata = () => Metadata.fromHttp2Headers(headers());
+    this.#target = checkedTarget(target);
+    this.#metadata = metadata;
+    this.#client = this.#made();
   }
 
   /** Aborted by `close`. */
@@ -58,7 +64,6 @@ export class Channel {
   call(path: string, request: Uint8Array, ms: number, signal: AbortSignal | undefined): Promise<Uint8Array | Failure> {
     signal?.throwIfAborted();
     if (this.closing.aborted) return Promise.resolve(closed());
-    this.#client ??= new Client(this.#target, credentials.createInsecure(), OPTIONS);
     const client = this.#client;
     const timeout = Math.min(ms, LONGEST_TIMER_MS);
     return new Promise((resolve, reject) => {
@@ -76,6 +81,8 @@ export class Channel {
         { deadline: Date.now() + timeout },
         (error, answer) => {
           end();
+          if (error?.code === status.DEADLINE_EXCEEDED) this.#unanswered(client);
+          else if (error?.code !== status.CANCELLED) this.#dialingSince = null;
           resolve(error ? failureOf(error) : (answer ?? new Uint8Array()));
         },
       );
@@ -90,6 +97,7 @@ export class Channel {
       };
       // grpc-js counts by the wall clock, which may be set back, and lets the process end while it dials.
       const timer = setTimeout(() => {
+        this.#unanswered(client);
         resolve(new Failure("DEADLINE_EXCEEDED", DEADLINE_EXCEEDED));
         call.cancel();
       }, timeout);
@@ -101,7 +109,23 @@ export class Channel {
   /** Calls that are in flight, and later ones, fail as CLOSED. */
   close(): void {
     this.#closing.abort();
-    this.#client?.close();
+    this.#client.close();
+  }
+
+  #made(): Client {
+    return new Client(this.#target, credentials.createInsecure(), OPTIONS);
+  }
+
+  /** A call got no answer in time. Who has been silent for too long is not waited for: the next call dials anew. */
+  #unanswered(client: Client): void {
+    if (client !== this.#client) return;
+    if (client.getChannel().getConnectivityState(false) !== connectivityState.CONNECTING) return;
+    const now = performance.now();
+    this.#dialingSince ??= now;
+    if (now - this.#dialingSince < SILENT_MS) return;
+    this.#dialingSince = null;
+    this.#client = this.#made();
+    client.close();
   }
 }
 

@@ -1,3 +1,4 @@
+import { Metadata } from "@grpc/grpc-js";
 import type { Forgotten, Settlement } from "./answers.js";
 import { Asker } from "./asking.js";
 import { Channel } from "./channel.js";
@@ -25,7 +26,7 @@ export interface LedgerOptions {
   /** The most that each call may take; what is left out keeps its default. */
   readonly deadlines?: Partial<Deadlines>;
   /** Called, without await, with each event as it happens; what it throws is logged and counted. */
-  readonly onEvent?: (event: LedgerEvent) => void;
+  readonly onEvent?: (event: LedgerEvent) => unknown;
   /** Where log lines go, none of them with content. Default: warnings to `console.warn`. `{}` is silent. */
   readonly logger?: Logger;
   /**
@@ -71,7 +72,7 @@ export class Ledger implements AsyncDisposable {
     const logger = options.logger ?? { warn: (line) => console.warn(line) };
     const reporter = new Reporter(logger, options.onEvent);
     const deadlines = checkedDeadlines(options.deadlines ?? {});
-    this.#channel = new Channel(target, () => carried(options.propagate, reporter));
+    this.#channel = new Channel(target, () => metadataOf(options.propagate, reporter));
     const asker = new Asker(this.#channel, deadlines, reporter.counters);
     const { rewriter, rewritesAtOnce = REWRITES_AT_ONCE } = options;
     const filler = rewriter ? new Filler(asker, reporter, rewriter, rewritesAtOnce) : null;
@@ -250,14 +251,16 @@ function mendedScope(mender: Mender, scope: Scope): Scope {
   throw new TypeError('the scope must be "turn", "conversation" or "seat"');
 }
 
-/** The headers that the engine's hook gives; none where it throws. */
-function carried(propagate: LedgerOptions["propagate"], reporter: Reporter): Readonly<Record<string, string>> {
-  const headers: Record<string, string> = {};
-  try {
-    propagate?.(headers);
-    return headers;
-  } catch (error) {
-    reporter.hookFailed("propagate", error);
-    return {};
-  }
+/** What each call sends beside its request: what the engine's hook gives, and nothing where it throws. */
+function metadataOf(propagate: LedgerOptions["propagate"], reporter: Reporter): Metadata {
+  let metadata = new Metadata();
+  reporter.guarded("propagate", () => {
+    const headers: Record<string, string> = {};
+    const came: unknown = propagate?.(headers);
+    const given = new Metadata();
+    for (const [name, value] of Object.entries(headers)) given.set(name, value);
+    metadata = given;
+    return came;
+  });
+  return metadata;
 }

@@ -38,9 +38,9 @@ const DISPOSITION_COUNTS = { recorded: "recorded", duplicate: "duplicates", skip
 export class Reporter {
   readonly counters = new Counters();
   readonly #logger: Logger;
-  readonly #onEvent: ((event: LedgerEvent) => void) | undefined;
+  readonly #onEvent: ((event: LedgerEvent) => unknown) | undefined;
 
-  constructor(logger: Logger, onEvent: ((event: LedgerEvent) => void) | undefined) {
+  constructor(logger: Logger, onEvent: ((event: LedgerEvent) => unknown) | undefined) {
     this.#logger = logger;
     this.#onEvent = onEvent;
   }
@@ -123,18 +123,23 @@ export class Reporter {
     this.#tell({ type: "text_repaired", fields, replaced });
   }
 
-  /** A hook of the engine threw: its name and that of the error, whose text may hold anything. */
-  hookFailed(hook: string, error: unknown): void {
-    this.counters.add("hookFailures");
-    this.#log("warn", `the ${hook} hook failed: ${nameOf(error)}`);
+  /** Call a hook of the engine: what it throws, now or later, is reported by name, since its text may hold anything. */
+  guarded(hook: string, run: () => unknown): void {
+    const failed = (error: unknown) => {
+      this.counters.add("hookFailures");
+      this.#log("warn", `the ${hook} hook failed: ${nameOf(error)}`);
+    };
+    try {
+      const came = run();
+      // An async hook fits too, and nobody else would look at its rejection.
+      if (came instanceof Promise) came.catch(failed);
+    } catch (error) {
+      failed(error);
+    }
   }
 
   #tell(event: LedgerEvent): void {
-    try {
-      this.#onEvent?.(Object.freeze(event));
-    } catch (error) {
-      this.hookFailed(`onEvent (on ${event.type})`, error);
-    }
+    this.guarded(`onEvent (on ${event.type})`, () => this.#onEvent?.(Object.freeze(event)));
   }
 
   #log(level: Level, line: string): void {
