@@ -7,7 +7,7 @@ import { InvalidSavedTurn, Ledger, LedgerError, type LedgerEvent, type TurnKeys 
 import { Folder, Sidecar } from "./sidecar.js";
 
 let folder: Folder;
-let sidecar: Sidecar;
+let sidecar: Sidecar | undefined;
 
 before(async () => {
   folder = await Folder.make();
@@ -15,7 +15,7 @@ before(async () => {
 });
 
 after(async () => {
-  await sidecar[Symbol.asyncDispose]();
+  await sidecar?.[Symbol.asyncDispose]();
   await folder[Symbol.asyncDispose]();
 });
 
