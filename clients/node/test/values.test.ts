@@ -7,6 +7,7 @@ import { compose, Failure, InvalidSavedTurn, workKey } from "@turnledger/client"
 import { promptSize } from "../src/compose.js";
 import { FULL_WAIT_EVERY_MS, Patience, STRAINED_MESSAGE_MS } from "../src/deadlines.js";
 import { parseExact, stringifyExact } from "../src/json-text.js";
+import { Places } from "../src/places.js";
 import { asTheContractAllows, waitMs, whileItAnswers } from "../src/retry.js";
 import { dump, load, type SavedTurn } from "../src/saved.js";
 import { repaired } from "../src/text.js";
@@ -203,4 +204,22 @@ test("a failure's message, which anybody may have written, is in no JSON and in 
   assert.ok(!JSON.stringify(foreign).includes("content") && !`${foreign}`.includes("content"));
   assert.equal(foreign.message, "content");
   assert.equal(`${new Failure("UNAVAILABLE", "UNREACHABLE", "no such file")}`, "UNAVAILABLE UNREACHABLE: no such file");
+});
+
+test("a place that is given back goes to who waits first, and no place is there twice", async () => {
+  const places = new Places(1);
+  const never = new AbortController();
+  const alive = setInterval(() => {}, 1_000); // who waits for a place does not keep a process
+  assert.equal(await places.take(0, never.signal), true);
+  assert.equal(await places.take(0, never.signal), false);
+  const next = places.take(5_000, never.signal);
+  places.leave();
+  assert.equal(await next, true);
+  const gone = places.take(5_000, never.signal);
+  assert.equal(await places.take(0, never.signal), false);
+  never.abort();
+  assert.equal(await gone, false);
+  places.leave();
+  assert.equal(await places.take(0, never.signal), true);
+  clearInterval(alive);
 });
