@@ -44,7 +44,7 @@ export class Failure {
     const named = this.code === this.reason ? this.code : `${this.code} ${this.reason}`;
     const fields = this.violations.map((violation) => violation.field).join(", ");
     const line = fields ? `${named} (${fields})` : named;
-    return this.reason === UNREACHABLE && this.message ? `${line}: ${this.message}` : line;
+    return this.reason === UNREACHABLE && this.message ? `${line}: ${this.message.trim()}` : line;
   }
 }
 

@@ -214,6 +214,7 @@ export class Ledger implements AsyncDisposable {
     let changed = false;
     for (const done of dones) void done.then((did) => (changed ||= did));
     await pause(lastLook - asker.clock(), { done: Promise.all(dones), signals: [signal] });
+    signal?.throwIfAborted();
     if (!changed) return first;
     const again = await asker.once(call, Math.max(until - asker.clock(), 0), signal);
     return again instanceof Failure ? first : again;
