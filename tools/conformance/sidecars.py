@@ -109,8 +109,7 @@ class RealSidecar(Sidecar):
 
 @asynccontextmanager
 async def real(folder: Path, session: dict[str, Any] | None = None) -> AsyncIterator[RealSidecar]:
-    """A real sidecar whose files are in `folder`, until the block ends."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """A real sidecar whose files are in `folder`, which is there, until the block ends."""
     one = RealSidecar(folder, session or {})
     try:
         await one.start()
@@ -121,8 +120,7 @@ async def real(folder: Path, session: dict[str, Any] | None = None) -> AsyncIter
 
 @asynccontextmanager
 async def opened(kind: Any, folder: Path, shared: Sidecar) -> AsyncIterator[Sidecar]:
-    """The other end that a case names. `shared` is the real one that cases have in common."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """The other end that a case names, its files in `folder`. `shared` is the real one that cases have in common."""
     target = f"unix://{folder}/s"
     match kind:
         case "real":
