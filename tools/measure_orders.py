@@ -27,6 +27,7 @@ from sidecar.domain.eligibility import Conversation, RunEnd, TurnKey
 from sidecar.domain.entry import Entry
 from sidecar.domain.fit import Verdict
 from sidecar.domain.orders import Order
+from sidecar.domain.retention import TrimBound
 from sidecar.services.record import CompletedTurn, Fit, Record
 from sidecar.services.render import Render, TurnStart
 from sidecar.store.store import Store
@@ -101,7 +102,7 @@ async def _measure(turns: list[CompletedTurn]) -> list[tuple[str, str]]:
 async def _measure_in(store: Store, turns: list[CompletedTurn]) -> list[tuple[str, str]]:
     ids = itertools.count()
     session = ConversationSession(max_entries=TURNS)
-    record = Record(store, lambda: session, lambda: f"entry-{next(ids)}")
+    record = Record(store, lambda: session, lambda: f"entry-{next(ids)}", TrimBound(TURNS))
     render = Render(store, lambda: session, lambda _round, _size: None)
     spent = Spent()
     for place, turn in enumerate(turns):

@@ -4,19 +4,30 @@ import asyncio
 import logging
 import os
 import signal
-import socket
 import time
 import uuid
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from sidecar.config.listen import Address, parse_listen
-from sidecar.config.settings import DEFAULT_LISTEN, Settings
+from sidecar.app.places import bind_until_free, own_socket
+from sidecar.config.effective import Effective
+from sidecar.config.listen import Address, parse_health, parse_listen
+from sidecar.config.live import Outcome, Reload
+from sidecar.config.reloader import Reloader
+from sidecar.config.settings import DEFAULT_HEALTH, DEFAULT_LISTEN, Settings
 from sidecar.domain.errors import LedgerError
+from sidecar.domain.retention import TrimBound
+from sidecar.server.admin import AdminServer, admin_path
 from sidecar.server.guard import Guard
-from sidecar.server.server import Server
+from sidecar.server.health import HealthServer
+from sidecar.server.server import Server, give_socket
 from sidecar.server.servicers import RecordServicer, RenderServicer
+from sidecar.services.administration import Administration
+from sidecar.services.health import Health, checks_of
+from sidecar.services.maintenance import Maintenance
 from sidecar.services.record import Record
 from sidecar.services.render import Render
 from sidecar.store.lock import Lock
@@ -29,9 +40,6 @@ _log = logging.getLogger("turnledger.app")
 #: Seconds that calls under way get to finish after SIGTERM; well within Kubernetes' default of 30.
 GRACE_S: Final = 10.0
 
-#: Seconds between looks at a socket or a port that another process holds.
-_ADDRESS_POLL_S: Final = 0.2
-
 
 @dataclass(frozen=True, slots=True)
 class Launch:
@@ -40,14 +48,17 @@ class Launch:
     settings: Settings
     refusal: LedgerError | None = None
     vfs: str | None = None
+    found: Effective | None = None
 
     @property
     def address(self) -> Address:
         """Where to listen: the default socket where the configured address is part of what is wrong."""
-        try:
-            return parse_listen(self.settings.sidecar.listen)
-        except LedgerError:
-            return parse_listen(DEFAULT_LISTEN)
+        return _or_default(parse_listen, self.settings.sidecar.listen, DEFAULT_LISTEN)
+
+    @property
+    def health(self) -> Address:
+        """Where health is served, likewise."""
+        return _or_default(parse_health, self.settings.sidecar.health, DEFAULT_HEALTH)
 
 
 class App:
@@ -56,47 +67,76 @@ class App:
     def __init__(self, launch: Launch) -> None:
         """Wire everything; touch nothing. Needs a running event loop."""
         self._launch = launch
-        settings = launch.settings
-        session = settings.turn_engine.conversation_session
+        settings = launch.settings.sidecar
+        self._reloader = Reloader(launch.found or Effective(launch.settings), self._reloaded)
+        session = self._reloader.session
+        bound = TrimBound(session().max_entries)
         self._telemetry = Telemetry()
-        self._store = Store(Path(settings.sidecar.store), clock=lambda: int(time.time()), vfs=launch.vfs)
-        record = Record(self._store, lambda: session, lambda: str(uuid.uuid4()))
-        render = Render(self._store, lambda: session, prompt_size_reporter(self._telemetry.events))
-        guard = Guard(settings.sidecar.limits.concurrent_calls, launch.refusal)
+        self._store = Store(Path(settings.store), clock=_now, vfs=launch.vfs)
+        record = Record(self._store, session, lambda: str(uuid.uuid4()), bound)
+        render = Render(self._store, session, prompt_size_reporter(self._telemetry.events))
+        self._maintenance = Maintenance(
+            self._store, session, bound, interval_s=settings.sweep.interval_s, clock=_now, uptime=time.monotonic
+        )
+        self._health = Health(checks_of(self._store, self._reloader.state, self._configuration_trouble), time.monotonic)
+        administration = Administration(self._store, record, self._maintenance, self._health, self._reloader.state)
+        guard = Guard(settings.limits.concurrent_calls, launch.refusal)
         self._server = Server(RecordServicer(record), RenderServicer(render), guard)
+        self._health_server = HealthServer(self._health)
+        self._admin = AdminServer(admin_path(Path(settings.store)), administration)
         self._socket_lock: Lock | None = None
+        self._socket_trouble: LedgerError | None = None
         self._stopping = asyncio.Event()
+        self._hurrying = asyncio.Event()
+        self._background: set[asyncio.Task[None]] = set()
+        self.begins_anew = False
         self.address = launch.address
+        self.health = launch.health
 
     async def startup(self) -> None:
         """Bind first, so that callers get answers; the store opens meanwhile."""
         if self._launch.refusal is not None:
-            _log.error(
-                "the configuration is wrong, and every call will say so; correct it and restart: %s",
-                self._launch.refusal.message,
-            )
-        if self.address.socket is not None:
-            await self._own_socket(self.address.socket)
-        await self._listen()
+            _log.error("the configuration is wrong, and every call will say so: %s", self._launch.refusal.message)
+        self._start(self._serve_health())
+        self._start(self._reloader.run())
+        with _timed("listening"):
+            if self.address.socket is not None:
+                self._socket_lock = await own_socket(self.address.socket)
+            self.address = await bind_until_free(self.address, self._server.start)
+            self._give_socket()
+        _log.info("listening on %s, process %d", self.address.target, os.getpid())
         if self._launch.refusal is None:
             self._store.start()
+            self._start(self._serve_admin())
+            self._start(self._maintain())
 
     async def main_loop(self) -> None:
         """Serve until `stop` is called."""
         await self._stopping.wait()
 
     def stop(self) -> None:
-        """End `main_loop`."""
+        """End `main_loop`. Asked for once more: cut the grace of the calls under way."""
+        if self._stopping.is_set() and not self.begins_anew:
+            self._hurrying.set()
+        self.begins_anew = False
         self._stopping.set()
 
     async def shutdown(self) -> None:
         """Stop accepting, finish what runs, close the store, flush telemetry."""
         _log.info("stopping")
-        await self._server.stop(GRACE_S)
-        await self._store.close()
+        with _timed("the calls under way"):
+            await self._finish_calls()
+        with _timed("maintenance and commands"):
+            await self._end_background()
+            await self._admin.stop()
+            await self._health.close()
+        with _timed("the store"):
+            await self._store.close()
         if self._socket_lock is not None:
             self._socket_lock.release()
-        await self._telemetry.close()
+        await self._health_server.stop()
+        with _timed("telemetry"):
+            await self._telemetry.close()
         _log.info("stopped")
 
     async def run(self) -> None:
@@ -104,6 +144,7 @@ class App:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
+        loop.add_signal_handler(signal.SIGHUP, self._reloader.reload_now)
         starting = asyncio.ensure_future(self.startup())
         stopping = asyncio.ensure_future(self.main_loop())
         try:
@@ -120,53 +161,77 @@ class App:
         """Wait until the store is open. Raises the `LedgerError` that keeps it closed for good."""
         await self._store.opened()
 
-    async def _own_socket(self, path: Path) -> None:
-        """gRPC takes over a live socket in silence, and unlinks it on stop: only the holder of the lock may bind."""
-        lock = Lock(path.with_name(path.name + ".lock"))
-        said = ""
-        while obstacle := _obstacle(path, lock):
-            if obstacle != said:
-                _log.error("cannot listen on %s: %s; trying again until that ends", path, obstacle)
-                said = obstacle
-            await asyncio.sleep(_ADDRESS_POLL_S)
-        self._socket_lock = lock
-
-    async def _try_listen(self) -> bool:
-        if self.address.port and await asyncio.to_thread(_answers, self.address):
-            return False
+    def _give_socket(self) -> None:
+        """A group that cannot be had costs the engine its way in: said here and by health, and mended by a restart."""
+        group = self._launch.settings.sidecar.socket_group
+        if self.address.socket is None or group is None:
+            return
         try:
-            self.address = await self._server.start(self.address)
-        except RuntimeError:
-            return False
-        return True
+            give_socket(self.address.socket, group)
+        except LedgerError as error:
+            _log.error("the socket keeps the group that it has: %s", error.message)
+            self._socket_trouble = error
 
-    async def _listen(self) -> None:
-        said = False
-        while not await self._try_listen():
-            if not said:
-                _log.error(
-                    "cannot listen on %s: something else holds it; trying again until it goes", self.address.target
-                )
-                said = True
-            await asyncio.sleep(_ADDRESS_POLL_S)
-        _log.info("listening on %s, process %d", self.address.target, os.getpid())
+    async def _serve_health(self) -> None:
+        self.health = await bind_until_free(self.health, self._health_server.start)
+        _log.info("health on %s", self.health.target)
+
+    async def _serve_admin(self) -> None:
+        await self._store.owned()
+        try:
+            await self._admin.start()
+        except OSError as error:
+            _log.error("commands cannot reach this sidecar, its admin socket cannot be made: %s", error.strerror)
+
+    async def _maintain(self) -> None:
+        await self._store.owned()
+        await self._maintenance.run()
+
+    def _reloaded(self, reload: Reload) -> None:
+        """A process whose file was wrong from the start begins anew once it is right, unless it is being stopped."""
+        if reload.outcome is Outcome.CORRECTED:
+            self.begins_anew = not self._stopping.is_set()
+            self._stopping.set()
+
+    def _configuration_trouble(self) -> LedgerError | None:
+        return self._launch.refusal or self._socket_trouble
+
+    async def _finish_calls(self) -> None:
+        """Within the grace, or at once where somebody asks a second time."""
+        finishing = asyncio.ensure_future(self._server.stop(GRACE_S))
+        hurrying = asyncio.ensure_future(self._hurrying.wait())
+        await asyncio.wait({finishing, hurrying}, return_when=asyncio.FIRST_COMPLETED)
+        hurrying.cancel()
+        if not finishing.done():
+            _log.warning("asked to stop a second time: calls under way are ended")
+            await self._server.stop(0)
+        await finishing
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+
+    async def _end_background(self) -> None:
+        for task in self._background:
+            task.cancel()
+        for outcome in await asyncio.gather(*self._background, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                _log.error("a background task had ended with a bug: %s", type(outcome).__name__)
 
 
-def _answers(address: Address) -> bool:
-    """Whether somebody listens on the port. gRPC would find out too, and complain on stderr at each try."""
-    if address.socket is not None:
-        return False
+def _or_default(parse: Callable[[str], Address], text: str, default: str) -> Address:
     try:
-        with socket.create_connection((address.host.strip("[]"), address.port), timeout=_ADDRESS_POLL_S):
-            return True
-    except OSError:
-        return False
+        return parse(text)
+    except LedgerError:
+        return parse(default)
 
 
-def _obstacle(path: Path, lock: Lock) -> str:
-    """Take the lock of the socket; answers what keeps that from happening, empty once it is done."""
-    try:
-        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        return "" if lock.acquire() else "another sidecar owns it"
-    except OSError as error:
-        return f"its folder cannot be used ({error.strerror})"
+def _now() -> int:
+    return int(time.time())
+
+
+@contextmanager
+def _timed(phase: str) -> Iterator[None]:
+    began = time.monotonic()
+    yield
+    _log.info("%s: done in %.0f ms", phase, (time.monotonic() - began) * 1000)

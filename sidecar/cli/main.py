@@ -2,8 +2,16 @@
 
 import click
 
+from sidecar.cli.backup import backup
+from sidecar.cli.check import check
+from sidecar.cli.config import config
 from sidecar.cli.demo import demo
+from sidecar.cli.forget import forget
+from sidecar.cli.probe import probe
+from sidecar.cli.restore import restore
 from sidecar.cli.serve import serve
+from sidecar.cli.stats import stats
+from sidecar.cli.sweep import sweep
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -16,5 +24,5 @@ def main() -> None:
     """
 
 
-main.add_command(serve)
-main.add_command(demo)
+for command in (serve, demo, config, probe, stats, check, backup, restore, sweep, forget):
+    main.add_command(command)

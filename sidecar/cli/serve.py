@@ -2,22 +2,23 @@
 
 import asyncio
 import logging
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import click
-import msgspec
 import uvloop
 
 from sidecar.app.app import App, Launch
-from sidecar.config.file import listen_of, read_settings
-from sidecar.config.listen import parse_listen
-from sidecar.config.settings import DEFAULT_LISTEN, DEFAULT_STORE, Settings
-from sidecar.domain.errors import LedgerError
+from sidecar.config.effective import effective
+from sidecar.config.settings import DEFAULT_HEALTH, DEFAULT_LISTEN, DEFAULT_STORE
 
 
 @click.command()
 @click.option(
-    "--config", type=click.Path(path_type=Path), help="The settings, a YAML file. Without it the defaults hold."
+    "--config",
+    type=click.Path(path_type=Path),
+    help="The settings, a YAML file. [default: the one that TURNLEDGER_CONFIG names, else none]",
 )
 @click.option(
     "--listen",
@@ -29,34 +30,32 @@ from sidecar.domain.errors import LedgerError
     metavar="PATH",
     help=f"The store's file, on local storage. Overrides sidecar.store. [default: {DEFAULT_STORE}]",
 )
-def serve(config: Path | None, listen: str | None, store: str | None) -> None:
-    """Run the sidecar until SIGTERM or SIGINT.
+@click.option(
+    "--health",
+    metavar="HOST:PORT",
+    help=f"Where grpc.health.v1 is served. Overrides sidecar.health. [default: {DEFAULT_HEALTH}]",
+)
+def serve(config: Path | None, listen: str | None, store: str | None, health: str | None) -> None:
+    """Run the sidecar until SIGTERM or SIGINT; a second one cuts its grace short. SIGHUP reads the settings again.
 
     It binds and answers whatever the state of its store and configuration: a call that cannot be served gets a status
     that says why. The folders of socket and store are made where they are missing.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    launch = launch_from(config, listen, store)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(launch))
+        runner.run(_serve(lambda: launch_from(config, listen, store, health)))
 
 
-def launch_from(config: Path | None, listen: str | None, store: str | None) -> Launch:
-    """Settings from the file and the options. What is wrong with them becomes what every call is told."""
-    refusal = None
-    try:
-        settings = read_settings(config)
-    except LedgerError as error:
-        settings, refusal = Settings(), error
-        listen = listen or listen_of(config)
-    changes = {name: value for name, value in (("listen", listen), ("store", store)) if value is not None}
-    settings = msgspec.structs.replace(settings, sidecar=msgspec.structs.replace(settings.sidecar, **changes))
-    try:
-        parse_listen(settings.sidecar.listen)
-    except LedgerError as error:
-        refusal = refusal or error
-    return Launch(settings, refusal)
+def launch_from(config: Path | None, listen: str | None, store: str | None, health: str | None = None) -> Launch:
+    """The settings that hold. What is wrong with them becomes what every call is told."""
+    found = effective(config, {"listen": listen, "store": store, "health": health}, os.environ)
+    return Launch(found.settings, found.refusal, found=found)
 
 
-async def _serve(launch: Launch) -> None:
-    await App(launch).run()
+async def _serve(launch: Callable[[], Launch]) -> None:
+    """Anew, from the settings on, where a process that started with wrong ones has found them corrected."""
+    begins = True
+    while begins:
+        app = App(launch())
+        await app.run()
+        begins = app.begins_anew

@@ -1,99 +1,31 @@
-"""Reading the settings file."""
+"""Reading the settings file, whatever there is at its path."""
 
-import difflib
-import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Final
 
-import msgspec
-import yaml
-
-from sidecar.config.settings import ConversationSession, Limits, Settings, Sidecar
-from sidecar.domain.errors import Code, LedgerError
-
-_KNOWN = {
-    "$.turn_engine.conversation_session": ConversationSession,
-    "$.sidecar": Sidecar,
-    "$.sidecar.limits": Limits,
-}
+#: The most that a settings file may have, in bytes: what Kubernetes takes as a ConfigMap.
+FILE_BYTES: Final = 1024 * 1024
 
 
-#: Sections that may stand empty, as they do where all of their keys are commented out.
-_SECTIONS = frozenset({"turn_engine", "conversation_session", "sidecar", "limits"})
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What reading the file came to: its text, or the trouble that there was. Two that are alike are equal."""
+
+    text: str = ""
+    trouble: str = ""
 
 
-def read_settings(path: Path | None) -> Settings:
-    """The settings of a file, or the defaults where none is named.
-
-    Raises `LedgerError` CONFIG_INVALID, whose message names the place and what would be right there.
-    """
-    if path is None:
-        return Settings()
+def read_file(path: Path) -> Reading:
+    """The file at the path, as it is now. May take as long as the file system does, so never call it on a loop."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise _invalid(f"{path} cannot be read: {reason}") from error
-    try:
-        return parse_settings(text)
-    except LedgerError as error:
-        raise _invalid(f"{path}: {error.message}") from error
-
-
-def listen_of(path: Path | None) -> str | None:
-    """The address that a file names, also where the rest of it is wrong; None where it names none that can be read.
-
-    An engine looks for its sidecar there, and is to be told what is wrong.
-    """
-    try:
-        data = {} if path is None else yaml.safe_load(path.read_text(encoding="utf-8"))
-        listen = data["sidecar"]["listen"]
-    except (OSError, yaml.YAMLError, ValueError, RecursionError, LookupError, TypeError):
-        return None
-    return listen if isinstance(listen, str) else None
-
-
-def parse_settings(text: str) -> Settings:
-    """The settings of a file's text. Raises `LedgerError` CONFIG_INVALID."""
-    try:
-        data = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise _invalid(f"the settings are no YAML: {_where(error)}") from error
-    try:
-        return msgspec.convert(_ours(data), Settings)
-    except msgspec.ValidationError as error:
-        raise _invalid(_with_hint(str(error))) from error
-
-
-def _ours(data: object) -> object:
-    """The data without what is the engine's alone or not there at all: keys that are no text, and empty sections."""
-    if data is None:
-        return {}
-    if not isinstance(data, dict):
-        return data
-    return {key: _ours(value) if key in _SECTIONS else value for key, value in data.items() if isinstance(key, str)}
-
-
-def _invalid(message: str) -> LedgerError:
-    return LedgerError(Code.CONFIG_INVALID, message)
-
-
-def _where(error: Exception) -> str:
-    mark = getattr(error, "problem_mark", None)
-    return "it cannot be parsed" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}"
-
-
-def _with_hint(message: str) -> str:
-    """Name the nearest key that exists, or all of them, where one is unknown."""
-    found = re.fullmatch(r"Object contains unknown field `([^`]*)`(?: - at `([^`]*)`)?", message)
-    if found is None:
-        return message
-    known = _fields(found[2] or "$")
-    near = difflib.get_close_matches(found[1], known, 1)
-    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-    return f"unknown key {found[1]} at {found[2] or '$'}; {hint}"
-
-
-def _fields(place: str) -> list[str]:
-    struct: Any = _KNOWN.get(place)
-    return [] if struct is None else list(struct.__struct_fields__)
+        with path.open("rb") as file:
+            data = file.read(FILE_BYTES + 1)
+        if len(data) > FILE_BYTES:
+            return Reading(trouble=f"it has more than {FILE_BYTES} bytes, so it is no settings file")
+        return Reading(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        return Reading(trouble="it cannot be read: it is not UTF-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "its path is none"
+        return Reading(trouble=f"it cannot be read: {reason}")

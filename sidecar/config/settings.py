@@ -1,6 +1,6 @@
 """The settings, their defaults and their bounds."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -9,6 +9,9 @@ from sidecar.domain.limits import MAX_ENTRIES_DEFAULT
 #: Where the sidecar listens, and keeps its store, unless told otherwise: what the volumes of the deployment mount.
 DEFAULT_LISTEN = "unix:///run/turnledger/turnledger.sock"
 DEFAULT_STORE = "/var/lib/turnledger/store.db"
+
+#: Where health is served unless told otherwise: this machine alone. kubelet dials the pod, so a deployment opens it.
+DEFAULT_HEALTH = "127.0.0.1:7412"
 
 
 class ConversationSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,12 +38,37 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     concurrent_calls: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 512
 
 
+class Sweep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`interval_s`: seconds of uptime between two sweeps. A day at most, so that no retention is shorter than it."""
+
+    interval_s: Annotated[int, msgspec.Meta(ge=1, le=86_400)] = 3600
+
+
+class Telemetry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the process logs on stderr, and how; all other telemetry is configured by the standard `OTEL_*` alone.
+
+    `log_format` None is JSON where stderr is no terminal, and text where it is one.
+    """
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["json", "text"] | None = None
+
+
 class Sidecar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The process's own section: `listen` is `unix:///path` or a loopback `host:port`; `store` is the file's path."""
+    """The process's own section.
+
+    `listen` is `unix:///path` or a loopback `host:port`. `socket_group` is the group that may use the socket, a name or
+    a gid; None leaves it the folder's (setgid) or the process's. `health` is the `host:port` of grpc.health.v1 alone,
+    on any address. `store` is the file's path.
+    """
 
     listen: str = DEFAULT_LISTEN
+    socket_group: int | str | None = None
+    health: str = DEFAULT_HEALTH
     store: Annotated[str, msgspec.Meta(min_length=1)] = DEFAULT_STORE
     limits: Limits = Limits()
+    sweep: Sweep = Sweep()
+    telemetry: Telemetry = Telemetry()
 
 
 class Settings(msgspec.Struct, frozen=True):

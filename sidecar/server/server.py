@@ -1,6 +1,8 @@
 """The gRPC server: which RPCs there are, their deadlines, and the place where it listens."""
 
 import os
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import grpc
@@ -8,6 +10,7 @@ from turnledger.limits import TRANSPORT_BYTES
 from turnledger.v1 import record_pb2, render_pb2
 
 from sidecar.config.listen import Address
+from sidecar.domain.errors import Code, LedgerError
 from sidecar.server.guard import Guard, Rpc
 from sidecar.server.servicers import RecordServicer, RenderServicer
 
@@ -38,7 +41,10 @@ class Server:
         )
 
     async def start(self, address: Address) -> Address:
-        """Listen and serve. Answers the address with the port that it got. Raises `RuntimeError` if it is taken."""
+        """Listen and serve. Answers the address with the port that it got. Raises `RuntimeError` if it is taken.
+
+        A socket is its owner's and its group's, which is the folder's if that is setgid, else the process's.
+        """
         before = os.umask(_SOCKET_UMASK)
         try:
             port = self._server.add_insecure_port(address.target)
@@ -50,6 +56,17 @@ class Server:
     async def stop(self, grace_s: float) -> None:
         """Stop listening at once, and give calls under way `grace_s` seconds to finish."""
         await self._server.stop(grace_s)
+
+
+def give_socket(path: Path, group: int | str) -> None:
+    """Give the socket to a group, of which the process is a member. Raises `LedgerError` CONFIG_INVALID."""
+    try:
+        shutil.chown(path, group=group)
+    except (LookupError, OSError) as error:
+        reason = "there is no such group" if isinstance(error, LookupError) else error.strerror
+        raise LedgerError(
+            Code.CONFIG_INVALID, f"sidecar.socket_group: the socket cannot be given to {group!r}: {reason}"
+        ) from error
 
 
 def _record_handlers(record: RecordServicer, guard: Guard) -> "dict[str, Handler]":

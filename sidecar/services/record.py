@@ -14,6 +14,7 @@ from sidecar.domain.instructions import OrderKind
 from sidecar.domain.limits import ORDER_BYTES
 from sidecar.domain.orders import Order, OrderId, note_order, note_text, parse_order_id, payload_orders
 from sidecar.domain.payload import fingerprint
+from sidecar.domain.retention import TrimBound
 from sidecar.store.append import Appended
 from sidecar.store.settle import Settled
 from sidecar.store.store import Store
@@ -84,12 +85,17 @@ class Record:
     """The service behind `turnledger.v1.Record`. Every method raises `LedgerError`."""
 
     def __init__(
-        self, store: Store, settings: Callable[[], ConversationSession], mint_entry_id: Callable[[], str]
+        self,
+        store: Store,
+        settings: Callable[[], ConversationSession],
+        mint_entry_id: Callable[[], str],
+        bound: TrimBound,
     ) -> None:
-        """`settings` is asked at each call, since the switch is live."""
+        """`settings` is asked at each call, since the switch is live; `bound` is shared with the sweep."""
         self._store = store
         self._settings = settings
         self._mint_entry_id = mint_entry_id
+        self._bound = bound
 
     async def append(self, key: TurnKey, run_end: RunEnd, turn: CompletedTurn | None) -> RecordedTurn:
         """Record one turn, once. `turn` may be None only where the run left nothing."""
@@ -97,7 +103,8 @@ class Record:
         reason = skip_reason(key, run_end, enabled=settings.enabled)
         if reason is not None or turn is None:
             return RecordedTurn(Disposition.SKIPPED, skip_reason=reason)
-        appended = await self._store.append(key, turn.entry, self._mint_entry_id(), settings.max_entries)
+        max_entries = self._bound.for_a_write(settings.max_entries)
+        appended = await self._store.append(key, turn.entry, self._mint_entry_id(), max_entries)
         if appended.ref is None:
             return RecordedTurn(appended.disposition, skip_reason=appended.skip_reason)
         orders = (*await self._payload_orders(key, turn, appended, appended.ref), *_note_orders(appended))

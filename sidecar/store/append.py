@@ -102,7 +102,7 @@ def append(db: apsw.Connection, row: NewRow, max_entries: int) -> Appended:
         return _existing(db, row)
     row_id, ordinal = inserted
     if ordinal > max_entries:
-        _trim(db, row.key, max_entries)
+        trim(db, row.key.conversation, max_entries)
     ref = EntryRef(row_id, row.entry_id, _FIRST_VERSION)
     return Appended(Disposition.RECORDED, ref, ordinal, slid_out=_slid_out(db, row.key.conversation))
 
@@ -136,12 +136,17 @@ def _existing(db: apsw.Connection, row: NewRow) -> Appended:
     return Appended(disposition, EntryRef(row_id, entry_id, version), ordinal)
 
 
-def _trim(db: apsw.Connection, key: TurnKey, max_entries: int) -> None:
-    """Take the entry from every kept row but the newest `max_entries`; the keys stay, so that the dedupe does."""
-    keys = (key.conversation.agent_handle, key.conversation.conversation_key)
+def trim(db: apsw.Connection, conversation: Conversation, max_entries: int) -> int:
+    """Take the entry from every kept row but the newest `max_entries`; the keys stay, so that the dedupe does.
+
+    Answers how many entries went.
+    """
+    keys = (conversation.agent_handle, conversation.conversation_key)
     beyond: int | None = db.execute(_OLDEST_BEYOND, (*keys, max_entries)).get
-    if beyond is not None:
-        db.execute(_TRIM, (*keys, beyond))
+    if beyond is None:
+        return 0
+    db.execute(_TRIM, (*keys, beyond))
+    return db.changes()
 
 
 def _slid_out(db: apsw.Connection, conversation: Conversation) -> tuple[Row, ...]:

@@ -3,12 +3,16 @@
 import os
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 import apsw
 
 #: How long a statement waits for a lock that another program holds on the file, in milliseconds. Our own threads never
 #: wait for each other: there is one writer, and WAL readers take no lock that it needs.
 BUSY_TIMEOUT_MS: Final = 2_000
+
+#: The log keeps at most this size once it was moved into the file, in bytes: a burst leaves no file of gigabytes.
+_LOG_BYTES: Final = 16 * 1024 * 1024
 
 #: "TLDG": marks the file as ours, so that another program's database is never written to.
 APPLICATION_ID: Final = 0x544C4447
@@ -35,6 +39,7 @@ def prepare_to_write(db: apsw.Connection) -> None:
     _sync_each_commit(db)
     _erase_what_is_deleted(db)
     _bound_the_cache(db)
+    _bound_the_log(db)
 
 
 def open_reader(path: Path, vfs: str | None = None) -> apsw.Connection:
@@ -47,6 +52,19 @@ def open_reader(path: Path, vfs: str | None = None) -> apsw.Connection:
     except apsw.Error:
         db.close()
         raise
+    return db
+
+
+def open_beside(path: Path) -> apsw.Connection:
+    """A connection that reads a store or a backup which nobody owns, and leaves no file beside it that was not there.
+
+    With a log beside it the file is read through that, else as a file that nobody changes. Raises `apsw.Error`.
+    """
+    log = path.with_name(path.name + "-wal")
+    unchanged = "" if log.exists() and log.stat().st_size else "&immutable=1"
+    uri = f"file:{quote(str(path.absolute()))}?mode=ro{unchanged}"
+    db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    _wait_for_foreign_locks(db)
     return db
 
 
@@ -86,3 +104,7 @@ def _erase_what_is_deleted(db: apsw.Connection) -> None:
 
 def _bound_the_cache(db: apsw.Connection) -> None:
     db.pragma("cache_size", -_CACHE_KIB)
+
+
+def _bound_the_log(db: apsw.Connection) -> None:
+    db.pragma("journal_size_limit", _LOG_BYTES)

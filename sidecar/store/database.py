@@ -1,5 +1,6 @@
 """The open store: two connections, and what each thread does with its own. Blocking; `Store` keeps it off the loop."""
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,6 +41,9 @@ class Database:
     def __init__(self, path: Path, *, now: int, vfs: str | None = None) -> None:
         """Open and migrate. Raises `LedgerError`, and `OSError` if the file cannot be created."""
         self._path = path
+        self._vfs = vfs
+        self._beside: set[apsw.Connection] = set()
+        self._beside_lock = threading.Lock()
         self._reserve = Reserve(path.with_name(path.name + ".reserve"))
         with _opening(), translated():
             self._writer = open_writer(path, vfs)
@@ -77,6 +81,31 @@ class Database:
     def truncate_log(self) -> bool:
         """Move the write-ahead log into the file and empty it. False while a reader holds it. For `Alone`."""
         return self._freeing(partial(_truncate_log, self._writer))
+
+    def once_alone(self, job: Callable[[apsw.Connection], T]) -> T:
+        """Run the job outside any transaction of ours, on the writer's connection. For `Alone`."""
+        with translated():
+            return job(self._writer)
+
+    def beside(self, job: Callable[[apsw.Connection], T]) -> T:
+        """Run a long read on a connection of its own, so that no call waits behind it. On any thread but the two."""
+        self._require_file()
+        with translated():
+            db = open_reader(self._path, self._vfs)
+            with self._beside_lock:
+                self._beside.add(db)
+            try:
+                return job(db)
+            finally:
+                with self._beside_lock:
+                    self._beside.discard(db)
+                    db.close()
+
+    def interrupt_beside(self) -> None:
+        """End the long reads: they raise STORE_UNAVAILABLE to whoever waits for them."""
+        with self._beside_lock:
+            for db in self._beside:
+                db.interrupt()
 
     def close(self) -> None:
         """Close both connections; the last one moves the log into the file."""

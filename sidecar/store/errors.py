@@ -9,12 +9,14 @@ from sidecar.domain.errors import Code, LedgerError
 
 _FULL = LedgerError(Code.STORE_FULL, "the disk that holds the store is full; free space or enlarge the volume")
 _UNAVAILABLE = LedgerError(Code.STORE_UNAVAILABLE, "the store is held by another program or cannot be opened; retry")
+_INTERRUPTED = LedgerError(Code.STORE_UNAVAILABLE, "the store is closing; retry")
 _CORRUPT = LedgerError(Code.STORE_CORRUPT, "the store is damaged; restore it from a backup")
 _IO = LedgerError(Code.STORE_IO, "the disk that holds the store reported an error; retry")
 
 _TRANSLATIONS: tuple[tuple[tuple[type[apsw.Error], ...], LedgerError], ...] = (
     ((apsw.FullError,), _FULL),
     ((apsw.BusyError, apsw.LockedError, apsw.CantOpenError), _UNAVAILABLE),
+    ((apsw.InterruptError,), _INTERRUPTED),
     ((apsw.CorruptError, apsw.NotADBError), _CORRUPT),
     ((apsw.IOError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.AuthError), _IO),
 )

@@ -7,6 +7,7 @@ from typing import Any, Final
 import apsw
 
 from sidecar.domain.eligibility import Conversation, TurnKey
+from sidecar.store.transaction import Kind, transaction
 
 #: Rows that one transaction of a wide Forget deletes, so that the writer is never held for long.
 BATCH_ROWS: Final = 200
@@ -63,6 +64,21 @@ def forget_some_of_seat(db: apsw.Connection, agent_handle: str, now: int) -> int
     """Delete up to `BATCH_ROWS` turns of a seat. Answers how many; fewer than that: none are left."""
     rows = db.execute(f"{_KEYS} WHERE agent_handle = ? LIMIT ?", (agent_handle, BATCH_ROWS)).fetchall()
     return _forget_rows(db, rows, now)
+
+
+def forget_again(db: apsw.Connection, digests: Iterable[tuple[bytes, int]]) -> int:
+    """Delete whatever rows these digests (each with when it was forgotten) stand for. Answers how many went.
+
+    For a store that came back from a backup and that nobody uses yet: it looks at every row.
+    """
+    with transaction(db, Kind.IMMEDIATE):
+        db.executemany(_REMEMBER, digests)
+        db.create_scalar_function("turn_digest", lambda *keys: _digest(keys), 3, deterministic=True)
+        db.execute(
+            "DELETE FROM conversation_sessions WHERE work_key <> '' AND turn_digest(CAST(agent_handle AS BLOB),"
+            " CAST(conversation_key AS BLOB), CAST(work_key AS BLOB)) IN (SELECT digest FROM forgotten_turns)"
+        )
+        return db.changes()
 
 
 def _forget_rows(db: apsw.Connection, rows: Sequence[tuple[Any, ...]], now: int) -> int:

@@ -68,6 +68,14 @@ def row_of(conversation: Conversation, columns: tuple[Any, ...]) -> Row:
     return Row(conversation, *columns)
 
 
+def conversation_of(agent_handle: bytes, conversation_key: bytes) -> Conversation | None:
+    """The conversation that these keys name, or None where one is no text any more."""
+    try:
+        return Conversation(agent_handle.decode(), conversation_key.decode())
+    except UnicodeDecodeError:
+        return None
+
+
 def find_turn(db: apsw.Connection, key: TurnKey) -> Row | None:
     """The row of a turn, trimmed or not."""
     conversation = key.conversation

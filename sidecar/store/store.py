@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -14,13 +16,19 @@ from sidecar.domain.entry import Entry, EntryRef, Recorded
 from sidecar.domain.errors import Code, LedgerError
 from sidecar.domain.orders import OrderId
 from sidecar.store import forgotten
-from sidecar.store.append import Appended, append, new_row
+from sidecar.store.append import Appended, append, new_row, trim
+from sidecar.store.backup import BackupReport, Copy
+from sidecar.store.check import CheckReport, check
 from sidecar.store.database import Alone, Database
 from sidecar.store.history import Reading, read_history
 from sidecar.store.lock import Lock
+from sidecar.store.progress import Report
 from sidecar.store.rewrite import accept, find_open
 from sidecar.store.row import find_entry
 from sidecar.store.settle import Settled, settle
+from sidecar.store.sweep import START, Place, Swept, expire_some, give_back_some, overfull, sweep_some
+from sidecar.store.totals import Sizes, Totals, read_sizes, read_totals
+from sidecar.store.transaction import touch
 from sidecar.store.worker import Worker
 
 T = TypeVar("T")
@@ -33,6 +41,9 @@ _LOCK_POLL_S: Final = 0.2
 
 #: Seconds between tries to open a store that could not be opened, and between tries to empty a log that a reader holds.
 _RETRY_S: Final = 1.0
+
+#: A sweep rests so many times as long as it works: it takes a quarter of the writer's time at most.
+_REST: Final = 3
 
 #: What no retry mends: somebody has to act, and the sidecar goes on to say so.
 _FINAL: Final = frozenset({Code.STORE_CORRUPT, Code.STORE_NEWER})
@@ -59,6 +70,7 @@ class Store:
         self._opening: asyncio.Task[None] | None = None
         self._erasing: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
+        self._owned = asyncio.Event()
         self._database: Database | None = None
         self._writer: Worker
         self._reader: Worker
@@ -73,6 +85,10 @@ class Store:
             await asyncio.shield(self._opening)
         self._require_open()
 
+    async def owned(self) -> None:
+        """Wait until this process owns the store, whatever the state of its file."""
+        await self._owned.wait()
+
     async def close(self) -> None:
         """Refuse what comes, finish what was accepted, close the file, give the lock back."""
         self._closing.set()
@@ -80,6 +96,7 @@ class Store:
         try:
             await asyncio.gather(*(task for task in (self._opening, self._erasing) if task is not None))
             if self._database is not None:
+                self._database.interrupt_beside()
                 await self._writer.stop()
                 await self._reader.stop()
                 await asyncio.to_thread(self._database.close)
@@ -132,6 +149,58 @@ class Store:
             self._erasing = asyncio.create_task(self._keep_erasing())
         return complete
 
+    async def sweep(self, horizon: int | None, max_entries: int | None) -> Swept:
+        """Delete what is from before `horizon` (seconds since 1970, UTC), and take entries beyond `max_entries`.
+
+        None leaves that part out. In small transactions with rests between them, so that appends get their turn; then
+        free pages go back to the disk and the log is emptied. Stopped in the middle, it has done so much less.
+        """
+        swept = trimmed = expired = 0
+        if horizon is not None:
+            swept = await self._again(partial(sweep_some, horizon=horizon))
+            expired = await self._again(partial(expire_some, horizon=horizon))
+        if max_entries is not None:
+            trimmed = await self._trim_all(max_entries)
+        given_back = await self._again(give_back_some)
+        return Swept(swept, trimmed, expired, given_back, log_is_empty=await self._truncate_log())
+
+    async def totals(self) -> Totals:
+        """Count what is in the store."""
+        return await self._beside(read_totals)
+
+    async def check(self, report: Report) -> CheckReport:
+        """Check all of the store, beside everything else. `report` is called on the checking thread."""
+        return await self._beside(lambda db: check(db, report))
+
+    async def backup(self, to: Path, report: Report) -> BackupReport:
+        """Copy the store into a file, as of one moment. `report` is called on whichever thread is at work."""
+        copy = await self._alone(lambda db: Copy(db, to))
+        try:
+            try:
+                while not copy.complete:
+                    report(await self._alone(lambda _: copy.step()))
+            finally:
+                with suppress(LedgerError):  # a store that closed meanwhile has let go of it
+                    await self._alone(lambda _: copy.stop_copying())
+            return await asyncio.to_thread(copy.publish, report)
+        finally:
+            await asyncio.to_thread(copy.discard)
+
+    async def try_read(self) -> None:
+        """Really read. Raises what keeps History from being answered."""
+        await self._read(lambda db: db.execute("SELECT id FROM conversation_sessions ORDER BY id LIMIT 1").fetchone())
+
+    async def try_write(self) -> None:
+        """Really write, sync included, and leave nothing behind. Raises what keeps Append from being answered."""
+        await self._write(touch)
+
+    def sizes(self) -> Sizes:
+        """Sizes of files and disk. Asks the file system: keep it off the loop. Raises `LedgerError`."""
+        try:
+            return read_sizes(self._path)
+        except OSError as error:
+            raise LedgerError(Code.STORE_UNAVAILABLE, f"the store's file cannot be found ({error.strerror})") from error
+
     def _require_open(self) -> Database:
         if self._refusal is not None:
             raise LedgerError(self._refusal.code, self._refusal.message)
@@ -151,6 +220,39 @@ class Store:
         database = self._require_open()
         deleted: int = await self._writer.run(Alone(partial(database.erase, delete_some)))
         return deleted
+
+    async def _alone(self, job: Callable[[apsw.Connection], T]) -> T:
+        database = self._require_open()
+        done: T = await self._writer.run(Alone(partial(database.once_alone, job)))
+        return done
+
+    async def _beside(self, job: Callable[[apsw.Connection], T]) -> T:
+        database = self._require_open()
+        return await asyncio.to_thread(database.beside, job)
+
+    async def _again(self, some: Callable[[apsw.Connection], int]) -> int:
+        """Run `some` in transactions of its own until it answers 0. Answers the total."""
+        total = 0
+        while done := await self._unhurried(some):
+            total += done
+        return total
+
+    async def _unhurried(self, some: Callable[[apsw.Connection], int]) -> int:
+        """One such transaction, and a rest of `_REST` times what it took: the busier the writer, the longer."""
+        began = time.monotonic()
+        done = await self._erase(some)
+        await asyncio.sleep(_REST * (time.monotonic() - began))
+        return done
+
+    async def _trim_all(self, max_entries: int) -> int:
+        trimmed = 0
+        after: Place | None = START
+        while after is not None:
+            find = partial(overfull, after=after, max_entries=max_entries)
+            conversations, after = await self._read(find)
+            for conversation in conversations:
+                trimmed += await self._unhurried(partial(trim, conversation=conversation, max_entries=max_entries))
+        return trimmed
 
     async def _erase_all(self, delete_some: Callable[[apsw.Connection], int]) -> int:
         """In small transactions, so that appends get their turn between them."""
@@ -201,6 +303,9 @@ class Store:
         except LedgerError as error:
             self._refuse(error)
             return error.code in _FINAL
+        finally:
+            if self._lock.held:
+                self._owned.set()
         self._writer = Worker("turnledger-writer", database.write_batch)
         self._reader = Worker("turnledger-reader", database.read_batch)
         self._database = database

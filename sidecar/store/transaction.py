@@ -26,3 +26,8 @@ def transaction(db: apsw.Connection, kind: Kind) -> Iterator[None]:
     finally:
         if db.in_transaction:
             db.execute("ROLLBACK")
+
+
+def touch(db: apsw.Connection) -> None:
+    """Change nothing, by writing a row as it is: its commit is as real as any other."""
+    db.execute("UPDATE schema_migrations SET applied_at = applied_at WHERE number = 1")

@@ -12,7 +12,7 @@ def five() -> Any:
     return with_orders(*(order(f"o-{number}") for number in range(5)))
 
 
-async def completed(ledger: Any, **options: Any) -> Any:
+async def completed(ledger: Any, conversation_key: str = KEYS["conversation_key"], **options: Any) -> Any:
     """A turn from its begin to its receipt."""
-    turn = await ledger.begin(**KEYS)
+    turn = await ledger.begin(**{**KEYS, "conversation_key": conversation_key})
     return await turn.complete(Reply("bye"), trigger="T", **options)

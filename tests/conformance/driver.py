@@ -8,7 +8,6 @@ import inspect
 import json
 import sys
 import threading
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from datetime import datetime
@@ -121,7 +120,10 @@ class Driver:
 
     async def _do_begin(self, command: Command) -> Command:
         keys = {name: text(command[name]) for name in ("agent_handle", "conversation_key", "turn_id", "work_key")}
-        options = {"wait_for_notes": command.get("wait_for_notes"), "hard_limit_bytes": number(command, "hard_limit_bytes")}
+        options = {
+            "wait_for_notes": command.get("wait_for_notes"),
+            "hard_limit_bytes": number(command, "hard_limit_bytes"),
+        }
         return self._began(command, await _now(self._ledger.begin(**keys, **_given(options))))
 
     async def _do_resume(self, command: Command) -> Command:

@@ -1,5 +1,6 @@
 """A configuration that is wrong at start: the sidecar binds all the same, and every call is told what is wrong."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
@@ -7,7 +8,7 @@ import pytest
 
 from sidecar.app import app as app_module
 from sidecar.cli.serve import launch_from
-from sidecar.config.settings import Settings, Sidecar
+from sidecar.config import keys
 from sidecar.domain.errors import Code, LedgerError
 from tests.support import asking
 from tests.support.refusal import Refusal, refused
@@ -19,11 +20,14 @@ WRONG = {
     "a tab": ("sidecar:\n\tlisten: x", "line 2"),
     "a list": ("[1, 2]", "object"),
     "two documents": ("a: 1\n---\nb: 2", "line 2"),
-    "an impossible date": ("turn_engine: {since: 2024-13-45}", ""),
-    "no number": ("a: !!int foo", ""),
-    "too long a number": ("sidecar: {limits: {concurrent_calls: " + "1" * 5_000 + "}}", ""),
+    "an impossible date": ("sidecar: {store: 2024-13-45}", "no plain value"),
+    "no number": ("sidecar: {store: !!int foo}", "sidecar.store"),
+    "too long a number": (
+        "sidecar: {limits: {concurrent_calls: " + "1" * 5_000 + "}}",
+        "sidecar.limits.concurrent_calls",
+    ),
     "nested too deeply": ("[" * 1_200, ""),
-    "an object of Python's": ("a: !!python/object:os.system {}", "line 1"),
+    "an object of Python's": ("sidecar: {store: !!python/object:os.system {}}", "line 1"),
     "misspelt session key": ("turn_engine: {conversation_session: {max_entrys: 3}}", "did you mean max_entries?"),
     "unknown session key": (
         "turn_engine: {conversation_session: {zzz: 3}}",
@@ -67,7 +71,11 @@ def default_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The default address, moved to a folder of the test's."""
     listen = f"unix://{tmp_path}/default/s.sock"
     monkeypatch.setattr(app_module, "DEFAULT_LISTEN", listen)
-    monkeypatch.setattr("sidecar.cli.serve.Settings", lambda: Settings(sidecar=Sidecar(listen=listen)))
+    sidecar = keys.ROOT.members["sidecar"]
+    assert isinstance(sidecar, keys.Section)
+    default = sidecar.members["listen"]
+    assert isinstance(default, keys.Key)
+    monkeypatch.setitem(sidecar.members, "listen", replace(default, default=listen))
     return listen
 
 

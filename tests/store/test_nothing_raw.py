@@ -19,6 +19,7 @@ from sidecar.domain.entry import Entry
 from sidecar.domain.fit import Verdict
 from sidecar.domain.limits import READS_SHOWN
 from sidecar.domain.orders import Order
+from sidecar.domain.retention import TrimBound
 from sidecar.services.record import CompletedTurn, Fit, Record
 from tests.domain.block_reader import ReadBlock, ReadEntry, read_block
 from tests.domain.call_reader import WITHHELD, Condensed, Members, Notice
@@ -75,7 +76,7 @@ async def test_nothing_raw_and_nothing_lost(turns: list[Entry], giant: int) -> N
     with tempfile.TemporaryDirectory(prefix="turnledger-") as folder:
         path = Path(folder) / "store.db"
         async with open_store(path) as store:
-            record = Record(store, ConversationSession, iter_ids().__next__)
+            record = Record(store, ConversationSession, iter_ids().__next__, TrimBound(20))
             orders: list[Order] = []
             for number, turn in enumerate(turns):
                 supplied: Any = turn.calls

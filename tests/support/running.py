@@ -74,6 +74,7 @@ def settings(
         turn_engine=TurnEngine(conversation_session=session or ConversationSession()),
         sidecar=Sidecar(
             listen=listen or f"unix://{folder}/s.sock",
+            health="127.0.0.1:0",
             store=str(store or folder / "store.db"),
             limits=Limits(concurrent_calls=concurrent_calls),
         ),
@@ -159,7 +160,8 @@ async def process(
 ) -> AsyncIterator[Process]:
     """A sidecar process, killed at the end if it lives. `variables` are added to its environment."""
     options = [*arguments, *(["--store", str(store)] if store else []), *(["--listen", listen] if listen else [])]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+    environment = {**inherited, "TURNLEDGER_HEALTH": "127.0.0.1:0"}
     inner = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

@@ -116,7 +116,7 @@ def traces(path: Path, needle: bytes) -> dict[str, int]:
     look = (
         "import pathlib, sys\n"
         "store, needle = pathlib.Path(sys.argv[1]), bytes.fromhex(sys.argv[2])\n"
-        "for file in sorted(store.parent.glob(store.name + '*')):\n"
+        "for file in filter(pathlib.Path.is_file, sorted(store.parent.glob(store.name + '*'))):\n"
         "    print(file.name, file.read_bytes().count(needle))\n"
     )
     found = subprocess.run(

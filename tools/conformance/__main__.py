@@ -1,4 +1,4 @@
-"""`python -m tools.conformance`: every case in every language, as one matrix. Exits with 1 if a cell failed or was skipped."""
+"""Every case in every language, as one matrix. Exits with 1 if a cell failed or was skipped."""
 
 import argparse
 import asyncio
@@ -23,17 +23,23 @@ async def column(language: Language, cases: Sequence[Case], folder: Path) -> Col
     try:
         await build(language)
         async with (
-            real(folder / "shared") as shared,
+            real(made(folder / "shared")) as shared,
             driving(reference, folder / "reference.log") as beside,
             driving(language, folder / "driver.log") as driver,
         ):
             for number, case in enumerate(cases):
-                async with opened(case.sidecar, folder / str(number), shared) as sidecar:
+                async with opened(case.sidecar, made(folder / str(number)), shared) as sidecar:
                     cells[case.title] = await play(case, driver, beside, sidecar)
     except NoDriver as error:
         note = f"{language.name}: {error}"
         return {case.title: cells.get(case.title, Cell(SKIPPED, (note,))) for case in cases}
     return cells
+
+
+def made(folder: Path) -> Path:
+    """The folder, once it is there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 async def run(names: Sequence[str], cases: Sequence[Case]) -> dict[str, Column]:
@@ -42,8 +48,7 @@ async def run(names: Sequence[str], cases: Sequence[Case]) -> dict[str, Column]:
     # A socket's path must be short.
     with tempfile.TemporaryDirectory(prefix="tl-") as scratch:
         for name in names:
-            folder = Path(scratch) / name[:8]
-            folder.mkdir()
+            folder = made(Path(scratch) / name)
             columns[name] = await column(languages(folder)[name], cases, folder)
     return columns
 

@@ -1,4 +1,4 @@
-"""The cases as they stand in tests/conformance, those that the vectors of composition and of work keys make among them."""
+"""The cases of tests/conformance, those that the vectors of composition and of work keys make among them."""
 
 import json
 from collections.abc import Iterator

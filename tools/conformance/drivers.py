@@ -52,6 +52,9 @@ class Driver:
     """A driver that runs. One command at a time; `log` is what it says on standard error."""
 
     def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
+        if process.stdin is None or process.stdout is None:
+            raise TypeError("a driver is spoken to through pipes")
+        self._input, self._output = process.stdin, process.stdout
         self._process = process
         self._log = log
         self._asked = 0
@@ -59,12 +62,10 @@ class Driver:
     async def ask(self, command: dict[str, Any]) -> dict[str, Any]:
         """What the driver answers, without the id. Raises NoDriver if it ended, is stuck or leaves the protocol."""
         self._asked += 1
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         try:
-            self._process.stdin.write(json.dumps({"id": self._asked, **command}).encode() + b"\n")
-            await self._process.stdin.drain()
-            line = await asyncio.wait_for(self._process.stdout.readline(), PATIENCE_S)
+            self._input.write(json.dumps({"id": self._asked, **command}).encode() + b"\n")
+            await self._input.drain()
+            line = await asyncio.wait_for(self._output.readline(), PATIENCE_S)
         except TimeoutError:
             raise NoDriver(f"no answer to {command['do']} in {PATIENCE_S:.0f} s") from None
         except (ConnectionError, ValueError) as error:
@@ -72,6 +73,15 @@ class Driver:
         if not line:
             raise NoDriver(f"the driver ended at {command['do']}:\n{self._log.read_text(errors='replace')[-2000:]}")
         return self._read(line, command["do"])
+
+    async def end(self) -> int:
+        """End the driver's input, and wait for its exit code. One that does not end in time is killed."""
+        self._input.close()
+        try:
+            return await asyncio.wait_for(self._process.wait(), ENDING_S)
+        except TimeoutError:
+            self._process.kill()
+            return await self._process.wait()
 
     def _read(self, line: bytes, asked: str) -> dict[str, Any]:
         try:
@@ -96,7 +106,7 @@ async def build(language: Language) -> None:
             stderr=asyncio.subprocess.STDOUT,
         )
     except OSError as error:
-        raise NoDriver(f"{language.build[0]} in {language.folder.relative_to(ROOT)}: {error.strerror}") from error
+        raise NoDriver(f"{language.build[0]} in {language.folder}: {error.strerror}") from error
     said, _ = await process.communicate()
     if process.returncode != 0:
         raise NoDriver(f"{' '.join(language.build)}: {said.decode(errors='replace').strip()}")
@@ -119,15 +129,10 @@ async def driving(language: Language, log: Path) -> AsyncIterator[Driver]:
             )
     except OSError as error:
         raise NoDriver(f"{language.start[0]}: {error.strerror}") from error
+    driver = Driver(process, log)
     try:
-        yield Driver(process, log)
-        assert process.stdin is not None
-        process.stdin.close()
-        if await asyncio.wait_for(process.wait(), ENDING_S) != 0:
-            raise NoDriver(f"the driver ended with {process.returncode}")
-    except TimeoutError:
-        raise NoDriver(f"the driver did not end within {ENDING_S:.0f} s of its input") from None
+        yield driver
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        code = await driver.end()
+    if code != 0:
+        raise NoDriver(f"the driver ended with {code}")

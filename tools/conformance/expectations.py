@@ -1,4 +1,4 @@
-"""Holds what came against what a case expects: partially, and with a few tests. The README of the cases explains them."""
+"""Holds what came against what a case expects: partially, and with a few tests. The cases' README has the rules."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final

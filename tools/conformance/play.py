@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tools.conformance.cases import Case, Json
-from tools.conformance.drivers import Driver, NoDriver
+from tools.conformance.drivers import Driver
 from tools.conformance.expectations import complaints
 from tools.conformance.sidecars import Sidecar
 from tools.conformance.texts import with_kept
@@ -34,7 +34,7 @@ SKIPPED = "SKIP"
 
 
 async def play(case: Case, driver: Driver, reference: Driver, sidecar: Sidecar) -> Cell:
-    """Open the case's ledger, take its steps until one is wrong, and close it. Raises NoDriver if the driver is gone."""
+    """Open the case's ledger, take its steps until one is wrong, and close it. Raises NoDriver if the driver goes."""
     kept: dict[str, Any] = {}
     if any(step.get("by") for step in case.steps):
         await reference.ask({"do": "open", "target": sidecar.target})
@@ -86,6 +86,3 @@ def _at(value: Any, path: str) -> Any:
     for name in path.split("."):
         value = value[int(name)] if isinstance(value, list) else value[name]
     return value
-
-
-__all__ = ["FAILED", "PASSED", "SKIPPED", "Cell", "NoDriver", "play"]

@@ -1,6 +1,5 @@
 """What stands at the other end in a case: real sidecars, relays that lose answers, scripts, silence, and nobody."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -11,6 +10,7 @@ import grpc
 import grpc.aio
 from google.protobuf import json_format
 from google.protobuf.message import Message
+from turnledger.rich_status import failure_of
 from turnledger.v1 import record_pb2, render_pb2
 
 from tests.client.scripted_sidecar import (
@@ -24,11 +24,9 @@ from tests.client.scripted_sidecar import (
     silent_listener,
     slowly,
 )
-from tests.support.running import Process, calling, free_port, process
+from tests.support.patience import eventually
+from tests.support.running import Caller, Process, calling, free_port, process
 from tools.conformance.texts import expanded
-
-#: Seconds that a sidecar may take until it answers.
-START_S: Final = 30.0
 
 _ANSWERS: Final[dict[str, type[Message]]] = {
     "History": render_pb2.HistoryResponse,
@@ -38,10 +36,17 @@ _ANSWERS: Final[dict[str, type[Message]]] = {
     "Settle": record_pb2.SettleResponse,
     "Forget": record_pb2.ForgetResponse,
 }
-#: Proves that a sidecar answers, whatever it answers: it writes nothing.
-_PROBE: Final = record_pb2.AppendRequest(
-    agent_handle="probe", conversation_key="probe", run_end=record_pb2.RUN_END_CRASHED
-).SerializeToString()
+
+_READ: Final = render_pb2.HistoryRequest(agent_handle="probe", conversation_key="probe").SerializeToString()
+
+
+async def read_of(caller: Caller) -> str:
+    """The reason why a read fails; empty for a sidecar whose store is open."""
+    try:
+        await caller.send("Render/History", _READ)
+    except grpc.aio.AioRpcError as error:
+        return failure_of(error.code(), "", error.trailing_metadata()).reason
+    return ""
 
 
 class Sidecar:
@@ -89,7 +94,7 @@ class RealSidecar(Sidecar):
                 variables=health,
             )
         )
-        await asyncio.wait_for(self._answers(one), START_S)
+        await self._answers(one)
 
     async def kill(self) -> None:
         """End the process, as a crash would."""
@@ -97,20 +102,16 @@ class RealSidecar(Sidecar):
 
     async def _answers(self, one: Process) -> None:
         async with calling(one.target) as caller:
-            while True:
-                try:
-                    await caller.send("Record/Append", _PROBE)
-                    return
-                except grpc.aio.AioRpcError as error:
-                    if error.code() is not grpc.StatusCode.UNAVAILABLE:
-                        raise
-                    await asyncio.sleep(0.05)
+
+            async def reads() -> bool:
+                return not await read_of(caller)
+
+            await eventually(reads)
 
 
 @asynccontextmanager
 async def real(folder: Path, session: dict[str, Any] | None = None) -> AsyncIterator[RealSidecar]:
-    """A real sidecar whose files are in `folder`, until the block ends."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """A real sidecar whose files are in `folder`, which is there, until the block ends."""
     one = RealSidecar(folder, session or {})
     try:
         await one.start()
@@ -121,8 +122,7 @@ async def real(folder: Path, session: dict[str, Any] | None = None) -> AsyncIter
 
 @asynccontextmanager
 async def opened(kind: Any, folder: Path, shared: Sidecar) -> AsyncIterator[Sidecar]:
-    """The other end that a case names. `shared` is the real one that cases have in common."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """The other end that a case names, its files in `folder`. `shared` is the real one that cases have in common."""
     target = f"unix://{folder}/s"
     match kind:
         case "real":
@@ -153,7 +153,7 @@ _SERVICES: Final = dict.fromkeys(("History", "UserMessage"), "Render") | dict.fr
 )
 
 
-def _relayed(method: str, caller: Any, losses: int) -> Behaviour:
+def _relayed(method: str, caller: Caller, losses: int) -> Behaviour:
     """Hands the request on, and the answer back, but for the first `losses` answers."""
     left = iter(range(losses))
     lost = fails("UNAVAILABLE")

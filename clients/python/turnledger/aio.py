@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -18,7 +19,7 @@ from turnledger.core import Core, Ending, Round
 from turnledger.deadlines import DEFAULT_DEADLINES, Deadlines
 from turnledger.entry import Reply, RunEnd, Unsent
 from turnledger.events import Event
-from turnledger.failure import CLOSED, Failure
+from turnledger.failure import CANCELLED, CLOSED, Failure
 from turnledger.filling import REWRITES_AT_ONCE
 from turnledger.reporter import Reporter
 from turnledger.rewriter import Rewriter
@@ -26,6 +27,7 @@ from turnledger.rich_status import failure_of
 from turnledger.saved import SavedTurn
 from turnledger.stats import Stats
 from turnledger.steps import Answer, Await, Came, Consult, Rpc, Sleep, Start, Step, Steps, TurnKeys
+from turnledger.telemetry import Telemetry, installed
 from turnledger.turn import TurnBase
 from turnledger.turn_state import TurnState
 
@@ -47,6 +49,8 @@ class Ledger:
             `NoBudget` ends its batch; whatever else it raises is reported and never reaches a turn. None: no order
             is filled, and arguments, errors and older turns stand by size and digest, or by their facts alone.
         rewrites_at_once: The most calls of the rewriter at a time, 1 or more.
+        telemetry: Where spans, metrics and events go. None: to OpenTelemetry's global providers, where its API is
+            installed (`turnledger[otel]`); `turnledger.otel.OpenTelemetry` takes others, `NoTelemetry` none.
 
     Raises:
         ValueError: The target has another form, or `rewrites_at_once` is below 1.
@@ -61,13 +65,15 @@ class Ledger:
         on_event: Callable[[Event], object] | None = None,
         rewriter: Rewriter | None = None,
         rewrites_at_once: int = REWRITES_AT_ONCE,
+        telemetry: Telemetry | None = None,
     ) -> None:
-        self._reporter = Reporter(on_event)
+        telemetry = telemetry or installed()
+        self._reporter = Reporter(on_event, telemetry)
         asker = real_asker(deadlines, self._reporter)
         self._filler = real_filler(rewriter, rewrites_at_once, asker, self._reporter)
         self._core = Core(asker, self._reporter, self._filler)
         self._crew = None if rewriter is None else AioCrew(rewriter, rewrites_at_once)
-        self._shell = _Shell(checked_target(target), self._crew)
+        self._shell = _Shell(checked_target(target), self._crew, telemetry)
         self._closing_seconds = deadlines.close
 
     async def __aenter__(self) -> Self:
@@ -247,8 +253,9 @@ class Turn(TurnBase):
 class _Shell:
     """Carries steps out. The channel is made on first use, in the event loop that then runs."""
 
-    def __init__(self, target: str, crew: AioCrew | None) -> None:
+    def __init__(self, target: str, crew: AioCrew | None, telemetry: Telemetry) -> None:
         self._target = target
+        self._telemetry = telemetry
         self._crew = crew
         self._channel: grpc.aio.Channel | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -299,15 +306,20 @@ class _Shell:
         if self.closed:
             return Failure("CANCELLED", CLOSED)
         method = self._method(path)
+        call = rpc.within(partial(self._telemetry.call, path.strip("/"), self._target))
+        came: Answer | Failure = CANCELLED
         try:
-            answer = await method(request, timeout=rpc.timeout)
+            answer = await method(request, timeout=rpc.timeout, metadata=call.metadata)
+            came = wire.decode(rpc.request, answer)
         except grpc.aio.AioRpcError as error:
-            return failure_of(error.code(), error.details(), error.trailing_metadata())
+            came = failure_of(error.code(), error.details(), error.trailing_metadata())
         except asyncio.CancelledError:
-            if self.closed and not _is_being_cancelled():
-                return Failure("CANCELLED", CLOSED)
-            raise
-        return wire.decode(rpc.request, answer)
+            if not self.closed or _is_being_cancelled():
+                raise
+            came = Failure("CANCELLED", CLOSED)
+        finally:
+            call.end(came if isinstance(came, Failure) else None)
+        return came
 
     def _method(self, path: str) -> "grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]":
         loop = asyncio.get_running_loop()

@@ -18,7 +18,7 @@ from turnledger.core import Core, Ending, Round
 from turnledger.deadlines import DEFAULT_DEADLINES, Deadlines
 from turnledger.entry import Reply, RunEnd, Unsent
 from turnledger.events import Event
-from turnledger.failure import CLOSED, Failure
+from turnledger.failure import CANCELLED, CLOSED, Failure
 from turnledger.filling import REWRITES_AT_ONCE
 from turnledger.reporter import Reporter
 from turnledger.rewriter import PlainRewriter, is_async
@@ -26,6 +26,7 @@ from turnledger.rich_status import failure_of
 from turnledger.saved import SavedTurn
 from turnledger.stats import Stats
 from turnledger.steps import Answer, Await, Came, Consult, Rpc, Sleep, Start, Step, Steps, TurnKeys
+from turnledger.telemetry import Telemetry, installed
 from turnledger.thread_crew import NOTICE_SECONDS, ThreadCrew
 from turnledger.turn import TurnBase
 from turnledger.turn_state import TurnState
@@ -49,6 +50,8 @@ class BlockingLedger:
             `NoBudget` ends its batch; whatever else it raises is reported and never reaches a turn. None: no order
             is filled, and arguments, errors and older turns stand by size and digest, or by their facts alone.
         rewrites_at_once: The most calls of the rewriter at a time, 1 or more.
+        telemetry: Where spans, metrics and events go. None: to OpenTelemetry's global providers, where its API is
+            installed (`turnledger[otel]`); `turnledger.otel.OpenTelemetry` takes others, `NoTelemetry` none.
 
     Raises:
         ValueError: The target has another form, or `rewrites_at_once` is below 1.
@@ -63,15 +66,17 @@ class BlockingLedger:
         on_event: Callable[[Event], object] | None = None,
         rewriter: PlainRewriter | None = None,
         rewrites_at_once: int = REWRITES_AT_ONCE,
+        telemetry: Telemetry | None = None,
     ) -> None:
-        self._reporter = Reporter(on_event)
+        telemetry = telemetry or installed()
+        self._reporter = Reporter(on_event, telemetry)
         asker = real_asker(deadlines, self._reporter)
         self._filler = real_filler(rewriter, rewrites_at_once, asker, self._reporter)
         self._core = Core(asker, self._reporter, self._filler)
         if rewriter is not None and is_async(rewriter):
             raise TypeError("a BlockingLedger's rewriter is called without await: give a plain function")
         self._crew = None if rewriter is None else ThreadCrew(rewriter, rewrites_at_once)
-        self._shell = _Shell(checked_target(target), self._crew)
+        self._shell = _Shell(checked_target(target), self._crew, telemetry)
         self._closing_seconds = deadlines.close
 
     def __enter__(self) -> Self:
@@ -250,8 +255,9 @@ class BlockingTurn(TurnBase):
 class _Shell:
     """Carries steps out. The channel is made on first use, so that a fork before it does no harm."""
 
-    def __init__(self, target: str, crew: ThreadCrew | None) -> None:
+    def __init__(self, target: str, crew: ThreadCrew | None, telemetry: Telemetry) -> None:
         self._target = target
+        self._telemetry = telemetry
         self._crew = crew
         self._lock = threading.Lock()
         self._channel: grpc.Channel | None = None
@@ -299,17 +305,22 @@ class _Shell:
         if isinstance(encoded, Failure):
             return encoded
         path, request = encoded
+        call = rpc.within(partial(self._telemetry.call, path.strip("/"), self._target))
+        came: Answer | Failure = CANCELLED
         try:
-            answer = self._method(path)(request, timeout=rpc.timeout)
+            answer = self._method(path)(request, timeout=rpc.timeout, metadata=call.metadata)
+            came = wire.decode(rpc.request, answer)
         except grpc.RpcError as error:
+            came = failure_of(error.code(), error.details(), error.trailing_metadata())
             if self._over.is_set():
-                return Failure("CANCELLED", CLOSED)
-            return failure_of(error.code(), error.details(), error.trailing_metadata())
+                came = Failure("CANCELLED", CLOSED)
         except ValueError:  # grpc's word for a channel that is closed
-            if self._over.is_set():
-                return Failure("CANCELLED", CLOSED)
-            raise
-        return wire.decode(rpc.request, answer)
+            if not self._over.is_set():
+                raise
+            came = Failure("CANCELLED", CLOSED)
+        finally:
+            call.end(came if isinstance(came, Failure) else None)
+        return came
 
     def _method(self, path: str) -> "grpc.UnaryUnaryMultiCallable[bytes, bytes]":
         with self._lock:

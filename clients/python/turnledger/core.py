@@ -146,6 +146,8 @@ class Core:
             size=prompt_size(message, parts),
             failure=failure,
             seconds=self._since(began),
+            system_bytes=given.system_bytes,
+            tool_bytes=given.tool_bytes,
         )
         self._reporter.composed(event, warn=failure is not None and turn.first_composing())
         return message

@@ -35,7 +35,7 @@ class HistoryRead:
 
 @dataclass(frozen=True, slots=True)
 class MessageComposed:
-    """A round has its message. `failure` says why the client composed it by itself."""
+    """A round has its message. `failure` says why the client composed it by itself; the last two sizes are as given."""
 
     keys: TurnKeys
     phase: Phase
@@ -44,6 +44,8 @@ class MessageComposed:
     size: PromptSize
     failure: Failure | None
     seconds: float
+    system_bytes: int | None = None
+    tool_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

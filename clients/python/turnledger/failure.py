@@ -42,6 +42,10 @@ class Failure:
         return f"{named}{fields}: {self.message}" if self.reason == UNREACHABLE and self.message else named + fields
 
 
+#: Whoever asked did not wait for the answer.
+CANCELLED: Final = Failure("CANCELLED", "CANCELLED")
+
+
 class LedgerError(Exception):
     """A call whose failure the caller must see: nothing was forgotten, as far as anybody knows. Holds the `failure`."""
 

@@ -111,7 +111,7 @@ class Filler:
         if came is None:
             return None
         original = "" if order.kind is OrderKind.NOTE else order.text  # a note's is the entry, which the sidecar has
-        request = AskFit(job.keys, order.order_id, original, repaired(came.text)[0])
+        request = AskFit(job.keys, order.order_id, original, repaired(came.text)[0], job.context)
         seconds = max(self._left(job), _FIT_SECONDS)
         answer, _ = yield from self._asker.persist(request, FitAnswer, seconds, retry.as_the_contract_allows)
         if isinstance(answer, Failure):

@@ -19,19 +19,20 @@ from turnledger.events import (
 )
 from turnledger.order import FillOutcome
 from turnledger.stats import Counters
+from turnledger.telemetry import NO_TELEMETRY, Telemetry
 from turnledger.text import Mender
 
 log: Final = logging.getLogger("turnledger")
 
 
 class Reporter:
-    """Reports what happened, by log, count and hook. Raises TypeError if the hook is a coroutine function."""
+    """Reports what happened, by log, count and hooks. Raises TypeError if the engine's hook is a coroutine function."""
 
-    def __init__(self, on_event: Callable[[Event], object] | None) -> None:
+    def __init__(self, on_event: Callable[[Event], object] | None, telemetry: Telemetry = NO_TELEMETRY) -> None:
         if iscoroutinefunction(on_event):
             raise TypeError("on_event is called without await: give a plain function")
         self.counters = Counters()
-        self._on_event = on_event
+        self._hooks = [hook for hook in (telemetry.observe, on_event) if hook is not None]
 
     def read(self, event: HistoryRead) -> None:
         """A turn began."""
@@ -129,10 +130,9 @@ class Reporter:
             self._tell(TextRepaired(mender.fields, mender.replaced))
 
     def _tell(self, event: Event) -> None:
-        if self._on_event is None:
-            return
-        try:
-            self._on_event(event)
-        except Exception:
-            self.counters.add(hook_failures=1)
-            log.exception("the on_event hook failed on %s", type(event).__name__)
+        for hook in self._hooks:
+            try:
+                hook(event)
+            except Exception:
+                self.counters.add(hook_failures=1)
+                log.exception("the on_event hook failed on %s", type(event).__name__)

@@ -5,10 +5,10 @@ them out. A call comes back as its answer or as a `Failure`, a rewrite as itself
 piece that is started as None, or as a `Failure` where nobody will run it.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextvars import Context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from turnledger.answers import Disposition, Forgotten, History, Phase, Scope, Settlement, SkipReason
@@ -89,12 +89,13 @@ class AppendAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AskFit:
-    """Record.Fit, for one order of the turn's conversation. `original` is empty for a note."""
+    """Record.Fit, for one order of a turn, made in a copy of that turn's `context`. `original` is empty for a note."""
 
     keys: TurnKeys
     order_id: str
     original: str
     rewrite: str
+    context: Context = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,8 @@ class AskForget:
     scope: Scope
 
 
+_T = TypeVar("_T")
+
 Request = AskHistory | AskMessage | AskAppend | AskFit | AskSettle | AskForget
 Answer = HistoryAnswer | MessageAnswer | AppendAnswer | FitAnswer | Settlement | Forgotten
 
@@ -131,6 +134,10 @@ class Rpc:
 
     request: Request
     timeout: float
+
+    def within(self, begin: Callable[[], _T]) -> _T:
+        """Call `begin` in the context of the turn that the call is for: a worker carries out those of many turns."""
+        return self.request.context.copy().run(begin) if isinstance(self.request, AskFit) else begin()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +173,6 @@ class Await:
 
 Step = Rpc | Sleep | Consult | Start | Await
 Came = Answer | Failure | Rewritten | None
-_T = TypeVar("_T")
 AnswerT = TypeVar("AnswerT", HistoryAnswer, MessageAnswer, AppendAnswer, FitAnswer, Settlement, Forgotten)
 
 #: A piece of the core that ends in a `_T`.

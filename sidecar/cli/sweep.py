@@ -1,0 +1,46 @@
+"""`turnledger sweep`: what is past retention goes now."""
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from sidecar.app.alone import sweep_alone
+from sidecar.cli.doing import doing, progress_bar
+from sidecar.cli.exits import EXIT_HELP
+from sidecar.cli.options import settings_of, show, size, store_options
+from sidecar.cli.owner import ask_or
+
+
+@click.command(epilog=EXIT_HELP)
+@store_options
+@click.option(
+    "--trust-clock",
+    is_flag=True,
+    help="Delete by this machine's clock as it stands, without an earlier look that agrees. Look at the clock first.",
+)
+def sweep(config: Path | None, store: str | None, *, trust_clock: bool, as_json: bool) -> None:
+    """Delete what is past retention, trim to max_entries, and give the space back.
+
+    A running sidecar does this by itself, every sweep.interval_s. A row goes only if it was past retention at two looks
+    that are an interval of uptime apart, so that a clock that leapt deletes nothing; a sidecar that has just started,
+    and a store without one, have had no earlier look, and only --trust-clock deletes there.
+    """
+    settings = settings_of(config, store)
+    arguments = {"trust_clock": trust_clock}
+    with doing(as_json=as_json), progress_bar(as_json=as_json) as report:
+        path = Path(settings.sidecar.store)
+        done = ask_or(path, "sweep", arguments, report, lambda: asyncio.run(sweep_alone(settings, arguments)))
+
+    def lines() -> list[str]:
+        words = [
+            f"{done['swept']} rows past retention deleted",
+            f"{done['trimmed']} entries beyond max_entries taken from their rows",
+            f"{done['expired']} digests of forgotten turns are kept no longer",
+            f"{size(done['given_back'])} given back to the disk",
+        ]
+        if not done["log_is_empty"]:
+            words.append("another program reads the store, so the write-ahead log could not be emptied yet")
+        return words
+
+    show(done, lambda: iter(lines()), as_json=as_json)

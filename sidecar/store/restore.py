@@ -1,0 +1,164 @@
+"""The restore: a verified backup takes the store's place, without what was forgotten since. Nobody may own the store.
+
+What was forgotten is known by the store that is replaced. Its digests are carried over, and rows that match one go
+before anything is replaced. A crash at any point leaves the old store or the new one.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from sidecar.domain.errors import Code, LedgerError
+from sidecar.store.backup import sync
+from sidecar.store.check import check
+from sidecar.store.connection import open_beside, prepare_to_write
+from sidecar.store.errors import translated
+from sidecar.store.forgotten import forget_again
+from sidecar.store.migrate import migrate, missing, shipped
+from sidecar.store.progress import Progress, Report
+
+_PAGES: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreReport:
+    """What stands now: rows and kept entries, and how many turns went once more since they had been forgotten.
+
+    `aside` is where the replaced store is, empty where there was none.
+    """
+
+    rows: int
+    entries: int
+    forgotten_again: int
+    aside: str
+
+
+class ForgottenUnknown(LedgerError):
+    """The store that would be replaced cannot say what was forgotten since the backup."""
+
+
+def restore(backup: Path, store: Path, now: int, report: Report, *, forget_unknown: bool = False) -> RestoreReport:
+    """Put the backup in the store's place. The caller holds the store's lock.
+
+    With `forget_unknown` also where the store that is replaced cannot say what was forgotten. `now` is seconds since
+    1970, UTC. Raises `LedgerError` and leaves everything as it was.
+    """
+    fresh = store.with_name(f".{store.name}.{os.getpid()}.restoring")
+    try:
+        with translated():
+            _copy(backup, fresh, report)
+            digests = _forgotten(store, forget_unknown=forget_unknown)
+            again = _prepare(fresh, digests, now, report)
+            found = _verify(fresh, report)
+        sync(fresh)
+        aside = _swap(fresh, store)
+    except OSError as error:
+        raise LedgerError(Code.STORE_UNAVAILABLE, f"{store.parent} cannot be written: {error.strerror}") from error
+    finally:
+        _remove(fresh)
+    return RestoreReport(found[0], found[1], again, aside)
+
+
+def _copy(backup: Path, fresh: Path, report: Report) -> None:
+    """Through SQLite, so that a backup with a log beside it is taken whole. Refuses what is no sound store of ours."""
+    if not backup.is_file():
+        raise LedgerError(Code.STORE_UNAVAILABLE, f"{backup} is no file; name a backup")
+    source = open_beside(backup)
+    try:
+        found = check(source, report)
+        if not found.sound:
+            raise LedgerError(Code.STORE_CORRUPT, f"{backup} does not pass the check, and was not restored")
+        os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        target = apsw.Connection(str(fresh), flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            with target.backup("main", source, "main") as copying:
+                while not copying.step(_PAGES):
+                    report(Progress("pages", copying.page_count - copying.remaining, copying.page_count))
+        finally:
+            target.close()
+    finally:
+        source.close()
+
+
+def _forgotten(store: Path, *, forget_unknown: bool) -> list[tuple[bytes, int]]:
+    """What the store that is replaced knows as forgotten. A store that is not there forgot nothing that it knew of."""
+    if forget_unknown:
+        return []
+    try:
+        if not store.exists():
+            raise LedgerError(Code.STORE_UNAVAILABLE, "it is not there")
+        db = apsw.Connection(str(store), flags=apsw.SQLITE_OPEN_READWRITE)  # its end moves the log into the file
+        try:
+            with translated():
+                if lacking := missing(db, shipped()):
+                    raise LedgerError(Code.STORE_CORRUPT, f"it lacks migration {lacking[0].number}")
+                rows: list[tuple[Any, ...]] = db.execute("SELECT digest, forgotten_at FROM forgotten_turns").fetchall()
+                return [(digest, at) for digest, at in rows]
+        finally:
+            db.close()
+    except LedgerError as error:
+        raise ForgottenUnknown(
+            error.code,
+            f"the store that would be replaced cannot say what was forgotten since the backup ({error.message});"
+            " turns that somebody had erased would come back. Restore all the same with --forget-unknown",
+        ) from error
+
+
+def _prepare(fresh: Path, digests: list[tuple[bytes, int]], now: int, report: Report) -> int:
+    """Bring the copy up to this program's schema, and forget again what was forgotten. Answers how many turns went."""
+    db = apsw.Connection(str(fresh), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        prepare_to_write(db)
+        migrate(db, missing(db, shipped()), now)
+        again = forget_again(db, digests)
+        report(Progress("forgotten again", again, again))
+        db.pragma("journal_mode", "delete")  # one file, to be renamed alone
+        return again
+    finally:
+        db.close()
+
+
+def _verify(fresh: Path, report: Report) -> tuple[int, int]:
+    db = open_beside(fresh)
+    try:
+        found = check(db, report)
+    finally:
+        db.close()
+    if not found.sound:
+        raise LedgerError(Code.STORE_CORRUPT, "the restored copy does not pass the check; nothing was replaced")
+    return found.rows, found.entries
+
+
+def _swap(fresh: Path, store: Path) -> str:
+    """The new file takes the store's name in one step; the old one keeps another.
+
+    A log left beside it would be played into the new file. A store that could be opened has none by now; that of a
+    damaged one steps aside first, which costs nothing that could still be read.
+    """
+    aside = ""
+    if store.exists():
+        aside = _free_name(store)
+        os.link(store, aside)
+        log = store.with_name(store.name + "-wal")
+        if log.exists():
+            log.rename(f"{aside}-wal")
+        store.with_name(store.name + "-shm").unlink(missing_ok=True)
+        sync(store.parent)
+    fresh.replace(store)
+    sync(store.parent)
+    return aside
+
+
+def _free_name(store: Path) -> str:
+    number = 1
+    while Path(f"{store}.replaced-{number}").exists():
+        number += 1
+    return f"{store}.replaced-{number}"
+
+
+def _remove(fresh: Path) -> None:
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        fresh.with_name(fresh.name + suffix).unlink(missing_ok=True)
