@@ -1,7 +1,7 @@
 /** The connection to the sidecar: bytes out, bytes or a failure back, within a time, and never after `close`. */
 
 import { setMaxListeners } from "node:events";
-import { type ChannelOptions, Client, connectivityState, credentials, type Metadata, status } from "@grpc/grpc-js";
+import { type ChannelOptions, Client, credentials, type Metadata, status } from "@grpc/grpc-js";
 import { CLOSED, DEADLINE_EXCEEDED, Failure } from "./failure.js";
 import { failureOf } from "./rich-status.js";
 
@@ -22,7 +22,8 @@ const OPTIONS: ChannelOptions = {
   "grpc.use_local_subchannel_pool": 1,
 };
 
-// One that accepts a connection and says nothing is given up after this long, and dialled anew; grpc-js would wait for ever.
+// A connection on which nothing was answered for this long is given up, and the next call dials anew. grpc-js would wait for
+// ever for one that accepts and says nothing, and for seconds on one that a foreign answer has broken.
 const SILENT_MS = 2_000;
 
 // The longest time that a timer takes.
@@ -41,8 +42,10 @@ export class Channel {
   readonly #metadata: () => Metadata;
   readonly #closing = new AbortController();
   #client: Client;
-  /** Since when it was found dialling by calls that got no answer, in monotonic milliseconds. */
-  #dialingSince: number | null = null;
+  /** When the last answer came, in monotonic milliseconds. */
+  #answeredAt = 0;
+  /** Since when calls have gone unanswered, none answered in between; null while they are answered. */
+  #silentSince: number | null = null;
 
   /** `metadata` gives what each call sends beside its request, such as a trace's context. */
   constructor(target: string, metadata: () => Metadata) {
@@ -65,6 +68,7 @@ export class Channel {
     signal?.throwIfAborted();
     if (this.closing.aborted) return Promise.resolve(closed());
     const client = this.#client;
+    const began = performance.now();
     const timeout = Math.min(ms, LONGEST_TIMER_MS);
     return new Promise((resolve, reject) => {
       const end = () => {
@@ -81,8 +85,8 @@ export class Channel {
         { deadline: Date.now() + timeout },
         (error, answer) => {
           end();
-          if (error?.code === status.DEADLINE_EXCEEDED) this.#unanswered(client);
-          else if (error?.code !== status.CANCELLED) this.#dialingSince = null;
+          if (error?.code === status.DEADLINE_EXCEEDED) this.#unanswered(client, began);
+          else if (error?.code !== status.CANCELLED) this.#answered();
           resolve(error ? failureOf(error) : (answer ?? new Uint8Array()));
         },
       );
@@ -97,7 +101,7 @@ export class Channel {
       };
       // grpc-js counts by the wall clock, which may be set back, and lets the process end while it dials.
       const timer = setTimeout(() => {
-        this.#unanswered(client);
+        this.#unanswered(client, began);
         resolve(new Failure("DEADLINE_EXCEEDED", DEADLINE_EXCEEDED));
         call.cancel();
       }, timeout);
@@ -116,16 +120,19 @@ export class Channel {
     return new Client(this.#target, credentials.createInsecure(), OPTIONS);
   }
 
+  #answered(): void {
+    this.#answeredAt = performance.now();
+    this.#silentSince = null;
+  }
+
   /** A call got no answer in time. Who has been silent for too long is not waited for: the next call dials anew. */
-  #unanswered(client: Client): void {
+  #unanswered(client: Client, began: number): void {
     if (client !== this.#client) return;
-    if (client.getChannel().getConnectivityState(false) !== connectivityState.CONNECTING) return;
-    const now = performance.now();
-    this.#dialingSince ??= now;
-    if (now - this.#dialingSince < SILENT_MS) return;
-    this.#dialingSince = null;
+    this.#silentSince ??= Math.max(began, this.#answeredAt);
+    if (performance.now() - this.#silentSince < SILENT_MS) return;
+    this.#silentSince = null;
     this.#client = this.#made();
-    client.close();
+    client.close(); // calls that are under way on it may still be answered
   }
 }
 

@@ -122,6 +122,17 @@ test("the sidecar's own time is waited for, and an error is an answer that makes
   assert.equal(asker.patience.milliseconds(asker.clock()), 400);
 });
 
+test("a connection that a foreign answer has broken is given up, and the next call finds the sidecar", async () => {
+  await using folder = await Folder.make();
+  await using _ = await refusing(folder, 1, 1_000_000);
+  await using ledger = new Ledger(folder.target, { ...silent, deadlines: { settleMs: 2_200 } });
+  const first = await ledger.settle(KEYS);
+  assert.equal(first.failure?.reason, "DEADLINE_EXCEEDED");
+  const before = ledger.stats.retries;
+  await assert.rejects(ledger.settle({ ...KEYS, signal: AbortSignal.timeout(500) }), { name: "TimeoutError" });
+  assert.ok(ledger.stats.retries > before + 1, "the next call was answered, and asked again");
+});
+
 test("nothing keeps the process alive after close, whatever the sidecar does, and without close once all is answered", async () => {
   await using folder = await Folder.make();
   await using away = await Folder.make();
