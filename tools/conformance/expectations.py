@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from tools.conformance.texts import expanded, is_recipe, shown
 
-
 _JSON: Final = "$json"
 _ABSENT: Final = {"$absent": True}
 
