@@ -43,7 +43,12 @@ def languages(scratch: Path) -> dict[str, Language]:
         Language("python", python),
         Language("python-asyncio", (*python, "--asyncio")),
         Language("go", (go,), ("go", "build", "-o", go, "./conformance"), GO),
-        Language("node", ("node", str(NODE / "dist" / "conformance" / "driver.js"))),
+        Language(
+            "node",
+            ("node", str(NODE / "dist" / "conformance" / "driver.js")),
+            ("npm", "run", "--silent", "build"),
+            NODE,
+        ),
     )
     return {language.name: language for language in every}
 

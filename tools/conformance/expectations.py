@@ -1,9 +1,13 @@
 """Holds what came against what a case expects: partially, and with a few tests. The cases' README has the rules."""
 
+import json
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from tools.conformance.texts import expanded, is_recipe, shown
+
+_JSON: Final = "$json"
+_ABSENT: Final = {"$absent": True}
 
 
 def complaints(expected: Any, came: Any, place: str = "") -> list[str]:
@@ -13,7 +17,7 @@ def complaints(expected: Any, came: Any, place: str = "") -> list[str]:
     if isinstance(expected, str):
         expected = shown(expected)
     if isinstance(expected, dict):
-        tests = {name: argument for name, argument in expected.items() if name in _TESTS}
+        tests = {name: argument for name, argument in expected.items() if name in _TESTS or name == _JSON}
         if tests:
             return [line for name, argument in tests.items() for line in _tested(name, argument, came, place)]
         return _of_members(expected, came, place)
@@ -29,6 +33,9 @@ def _of_members(expected: dict[str, Any], came: Any, place: str) -> list[str]:
     found: list[str] = []
     for name, each in expected.items():
         where = f"{place}.{name}"
+        if each == _ABSENT:
+            found += [f"{where}: is there"] if name in came else []
+            continue
         found += complaints(each, came[name], where) if name in came else [f"{where}: is not there"]
     return found
 
@@ -67,6 +74,11 @@ _TESTS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 
 def _tested(name: str, argument: Any, came: Any, place: str) -> list[str]:
+    if name == _JSON:
+        try:
+            return complaints(argument, json.loads(came), f"{place} as JSON")
+        except (TypeError, ValueError):
+            return [_line(place, "JSON", came)]
     return [] if _TESTS[name](argument, came) else [_line(place, f"{name} {_short(argument)}", came)]
 
 

@@ -12,7 +12,7 @@ from tools.conformance.sidecars import Sidecar
 from tools.conformance.texts import with_kept
 
 #: What a step has for the tool, not for the driver.
-_OURS = ("expect", "within", "keep", "by")
+_OURS = ("expect", "within", "no_sooner", "keep", "by")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,8 @@ async def play(case: Case, driver: Driver, reference: Driver, sidecar: Sidecar) 
         found = _judged(with_kept(step.get("expect", {}), kept), answer)
         if seconds > step.get("within", seconds):
             found.append(f"it took {seconds:.2f} s of at most {step['within']} s")
+        if seconds < step.get("no_sooner", 0):
+            found.append(f"it took {seconds:.2f} s, and {step['no_sooner']} s were to be waited")
         if found:
             where = f"step {at} ({step.get('do') or step.get('tool')})"
             await driver.ask({"do": "close"})

@@ -76,8 +76,8 @@ class Sidecar:
 class RealSidecar(Sidecar):
     """A process, as an operator starts it, that can be killed and started again."""
 
-    def __init__(self, folder: Path, session: dict[str, Any]) -> None:
-        super().__init__(f"unix://{folder}/s")
+    def __init__(self, target: str, folder: Path, session: dict[str, Any]) -> None:
+        super().__init__(target)
         self._folder = folder
         (folder / "settings.yaml").write_text(json.dumps({"turn_engine": {"conversation_session": session}}))
         self._running = AsyncExitStack()
@@ -110,9 +110,9 @@ class RealSidecar(Sidecar):
 
 
 @asynccontextmanager
-async def real(folder: Path, session: dict[str, Any] | None = None) -> AsyncIterator[RealSidecar]:
-    """A real sidecar whose files are in `folder`, which is there, until the block ends."""
-    one = RealSidecar(folder, session or {})
+async def real(folder: Path, session: dict[str, Any] | None = None, target: str = "") -> AsyncIterator[RealSidecar]:
+    """A real sidecar whose files are in `folder`, until the block ends; on a socket there unless `target` says else."""
+    one = RealSidecar(target or f"unix://{folder}/s", folder, session or {})
     try:
         await one.start()
         yield one
@@ -129,6 +129,9 @@ async def opened(kind: Any, folder: Path, shared: Sidecar) -> AsyncIterator[Side
             yield shared
         case {"real": session}:
             async with real(folder, session) as own:
+                yield own
+        case {"tcp": session}:
+            async with real(folder, session, f"127.0.0.1:{free_port()}") as own:
                 yield own
         case {"lossy": losses}:
             async with calling(shared.target.replace("unix://", "unix:")) as caller:
