@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tools.conformance.__main__ import column, matrix, run, wrong
+from tools.conformance.__main__ import column, matrix, reasons, run, wrong
 from tools.conformance.cases import Case, chosen
 from tools.conformance.drivers import Language, languages
 from tools.conformance.expectations import complaints
@@ -57,7 +57,9 @@ async def test_a_language_without_a_driver_fails_every_cell(tmp_path: Path) -> N
     ):
         cells = await column(language, cases, tmp_path)
         assert {cell.verdict for cell in cells.values()} == {SKIPPED}
-        assert len(wrong(cases, {language.name: cells})) == len(cases)
+        failures = wrong(cases, {language.name: cells})
+        assert len(failures) == len(cases)
+        assert len(reasons(failures, verbose=True)) == 1
 
 
 async def test_a_case_that_does_not_hold_fails_and_says_where(tmp_path: Path) -> None:

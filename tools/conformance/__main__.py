@@ -69,6 +69,15 @@ def wrong(cases: Sequence[Case], columns: dict[str, Column]) -> list[tuple[str, 
     return [each for each in every if each[2].verdict != PASSED]
 
 
+def reasons(failures: Sequence[tuple[str, str, Cell]], *, verbose: bool) -> dict[str, list[str]]:
+    """What was wrong, once, with the cells that it was wrong with; of each cell the first note, or all of them."""
+    found: dict[str, list[str]] = {}
+    for name, title, cell in failures:
+        for note in cell.notes if verbose else cell.notes[:1]:
+            found.setdefault(note, []).append(f"{name}: {title}")
+    return found
+
+
 def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m tools.conformance", description=__doc__)
@@ -87,9 +96,9 @@ def main() -> int:
     columns = asyncio.run(run(names, cases))
     print(matrix(cases, columns))
     failures = wrong(cases, columns)
-    for name, title, cell in failures:
-        for note in cell.notes if given.verbose else cell.notes[:1]:
-            print(f"\n{name}: {title}\n  {note}")
+    for note, titles in reasons(failures, verbose=given.verbose).items():
+        others = f" and {len(titles) - 1} more" if len(titles) > 1 else ""
+        print(f"\n{titles[0]}{others}\n  {note}")
     cells = len(cases) * len(columns)
     print(f"\n{cells - len(failures)} of {cells} cells passed, {time.monotonic() - began:.0f} s")
     return 1 if failures else 0
