@@ -1,8 +1,13 @@
 """Collecting what is wrong with a request, so that a caller learns of all of it at once."""
 
+from typing import Final
+
 from turnledger.limits import ID_BYTES, KEY_BYTES
 
 from sidecar.domain.errors import Code, LedgerError, Violation
+
+#: Violations that are named; the rest is counted. All of a status travels in trailers, of which gRPC takes 8 KiB.
+_NAMED: Final = 20
 
 
 class Check:
@@ -37,5 +42,7 @@ class Check:
     def finish(self) -> None:
         """Raise `LedgerError` INVALID if anything was violated."""
         if self._violations:
-            fields = ", ".join(dict.fromkeys(violation.field for violation in self._violations))
-            raise LedgerError(Code.INVALID, f"the request is malformed at: {fields}", self._violations)
+            fields = list(dict.fromkeys(violation.field for violation in self._violations))
+            more = f" and {len(fields) - _NAMED} more" if len(fields) > _NAMED else ""
+            message = f"the request is malformed at: {', '.join(fields[:_NAMED])}{more}"
+            raise LedgerError(Code.INVALID, message, self._violations[:_NAMED])

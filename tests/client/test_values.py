@@ -264,3 +264,10 @@ def test_every_name_of_the_surface_is_there() -> None:
 def test_messages_of_any_size_pass_the_transport() -> None:
     """The transport's own 4 MB limit is lifted, and no proxy or retry of its own stands between."""
     assert dict(OPTIONS) | {"grpc.max_receive_message_length": -1, "grpc.enable_http_proxy": 0} == dict(OPTIONS)
+
+
+def test_a_number_of_any_length_is_withheld_from_and_kept() -> None:
+    """Numbers longer than Python reads stand as they are beside a withheld value, and may be withheld themselves."""
+    digits = "9" * 5_000
+    assert withheld(f'{{"id": {digits}, "key": 1}}', ("key",)) == f'{{"id": {digits}, "key": "(withheld)"}}'
+    assert withheld(f'{{"id": -1.5e3, "key": {digits}}}', ("key",)) == '{"id": -1.5e3, "key": "(withheld)"}'

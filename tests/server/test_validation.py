@@ -183,3 +183,12 @@ async def test_fields_of_a_later_contract_are_let_be(caller: Caller) -> None:
     data = asking.history().SerializeToString() + b"\xfa\x7f\x03new"
     answer = render_pb2.HistoryResponse.FromString(await caller.send("Render/History", data))
     assert answer.history.state == render_pb2.HISTORY_STATE_EMPTY
+
+
+async def test_a_thousand_bad_fields_stay_a_status(caller: Caller) -> None:
+    """However many fields are bad, the status reaches the caller whole: some are named, the rest is counted."""
+    nameless = [entry_pb2.ToolCall(arguments="{}") for _ in range(1_000)]
+    refusal = await refused(caller.record.Append(asking.append(entry=asking.entry(calls=nameless))))
+    assert (refusal.code, refusal.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID")
+    assert len(refusal.fields) == 20
+    assert "and 980 more" in refusal.message

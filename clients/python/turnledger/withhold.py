@@ -31,7 +31,10 @@ def withheld(arguments: str, sensitive: tuple[str, ...]) -> str:
 
 def _members(text: str) -> Iterator[tuple[str, int, int]]:
     """Each top-level name with the start and end of its value."""
-    decoder = json.JSONDecoder(object_pairs_hook=_without_repeats, parse_constant=_refuse)
+    # Numbers stay text: what they hold is nobody's business here, and Python refuses to read very long ones.
+    decoder = json.JSONDecoder(
+        object_pairs_hook=_without_repeats, parse_constant=_refuse, parse_int=str, parse_float=str
+    )
     try:
         if not isinstance(decoder.decode(text), dict):
             raise _NotAnObject
