@@ -23,11 +23,12 @@ say = @printf '[turnledger] %s\n'
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-llm example test slow check format lint types arrows proto fresh examples stubs baseline lock wheels clean
+.PHONY: help demo demo-llm example test slow check format lint types arrows proto fresh examples stubs baseline lock \
+  wheels clean node node-stubs conformance strangers deploy-check image otel
 
 help: ## What there is to do
 	@printf 'turnledger: the conversation session ledger of an agent engine, as a gRPC sidecar\n\n'
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@printf '\nNew here? Run "make demo", then read README.md. Changing something? CONTRIBUTING.md.\n'
 
 # --- the two commands ---
@@ -82,10 +83,39 @@ examples: $(VENV)/.dev
 	$(say) "the docs' examples run"
 	@$(RUN) pytest -q tests/docs
 
+# --- other languages: Node.js 20 and Go beside Python ---
+
+node: $(VENV)/.dev ## The TypeScript client: lint, generated code, tests, example
+	@cd clients/node && npm ci --ignore-scripts --no-audit --no-fund && npm run -s lint && npm run -s gen-check \
+	  && npm test -s && npm run -s example
+
+conformance: $(VENV)/.dev ## Every case of the contract in every language, as one matrix
+	@cd clients/node && npm ci --silent --ignore-scripts --no-audit --no-fund && npm run -s build
+	@$(RUN) tools.conformance $(if $(LANGUAGES),--languages $(LANGUAGES))
+
+strangers: $(VENV)/.dev ## docs/contract.md by grpcurl and ghz, against real sidecars (Go)
+	@$(RUN) tools.strangers
+
+# --- running it: kubectl, promtool, buildah and debootstrap, Go; each says what it could not do ---
+
+deploy-check: $(VENV)/.dev .venv-deploy/.ready ## Manifests against the schemas, the Dockerfile linted, the alert rules tried
+	@$(RUN) tools.deploy_check
+
+image: $(VENV)/.dev ## Build the image with buildah and run it as its own user on a read-only tree (root, Debian)
+	@tools/image.sh
+
+otel: $(VENV)/.dev ## A real collector and Prometheus under the shipped configuration: minutes the first time (Go)
+	@$(RUN) tools.otel_proof
+
 # --- what is generated and committed ---
 
 stubs: $(VENV)/.dev ## Generate clients/python/turnledger/v1 from proto/
 	@$(RUN) tools.stubs
+	@$(RUN) tools.contract.reference
+	@$(RUN) tools.dashboard
+
+node-stubs: $(VENV)/.dev ## Generate clients/node/src/gen from proto/
+	@cd clients/node && npm ci --silent --ignore-scripts && npm run -s gen
 
 baseline: proto ## Take today's proto as the released contract (at a release only; refused if it breaks the last)
 	@$(BIN)/buf build proto --exclude-source-info -o $(VENV)/baseline.json
@@ -100,6 +130,7 @@ lock: $(VENV)/.dev ## Write requirements/*.lock from pyproject.toml (UPGRADE=--u
 	$(COMPILE) --group build -o requirements/build.lock
 	$(COMPILE) pyproject.toml --group build --group dev -c requirements/runtime.lock -c requirements/build.lock \
 	  -o requirements/dev.lock
+	$(COMPILE) requirements/deploy.in -o requirements/deploy.lock
 
 wheels: $(VENV)/.dev ## Build both wheels into dist/
 	@rm -rf dist
@@ -107,7 +138,7 @@ wheels: $(VENV)/.dev ## Build both wheels into dist/
 	$(say) "wheels are in dist/"
 
 clean: ## Remove .venv, wheels and caches
-	rm -rf $(VENV) .venv-llm dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
+	rm -rf $(VENV) .venv-llm .venv-deploy clients/node/node_modules clients/node/dist dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
 
 # --- set-up: once, and again when a lock or a pyproject changes ---
 
@@ -129,6 +160,13 @@ $(VENV)/.dev: requirements/dev.lock pyproject.toml clients/python/pyproject.toml
 	$(say) "installing the locked packages and development tools"
 	@$(LOCKED) -r requirements/dev.lock
 	@$(LOCAL)
+	@touch $@
+
+.venv-deploy/.ready: requirements/deploy.lock | $(BIN)/python
+	$(say) "installing what checks deploy/ into .venv-deploy"
+	@$(PYTHON) -m venv .venv-deploy
+	@.venv-deploy/bin/python -m pip --quiet --disable-pip-version-check --no-input install --no-deps --require-hashes \
+	  --only-binary=:all: -r requirements/deploy.lock
 	@touch $@
 
 # A small model and its server, pinned, in an environment of their own: nothing of ours runs on them.
