@@ -24,7 +24,7 @@ say = @printf '[turnledger] %s\n'
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo demo-llm example test slow check format lint types arrows proto fresh examples stubs baseline lock \
-  wheels clean node node-stubs conformance strangers deploy-check image otel
+  wheels clean go node go-stubs node-stubs conformance strangers deploy-check image otel
 
 help: ## What there is to do
 	@printf 'turnledger: the conversation session ledger of an agent engine, as a gRPC sidecar\n\n'
@@ -85,6 +85,9 @@ examples: $(VENV)/.dev
 
 # --- other languages: Node.js 20 and Go beside Python ---
 
+go: $(VENV)/.dev ## The Go client: format, vet, generated code, tests with the race detector
+	@cd clients/go && test -z "$$(gofmt -l .)" && go vet ./... && ./generate.sh --check && go test -race ./...
+
 node: $(VENV)/.dev ## The TypeScript client: lint, generated code, tests, example
 	@cd clients/node && npm ci --ignore-scripts --no-audit --no-fund && npm run -s lint && npm run -s gen-check \
 	  && npm test -s && npm run -s example
@@ -113,6 +116,9 @@ stubs: $(VENV)/.dev ## Generate clients/python/turnledger/v1 from proto/
 	@$(RUN) tools.stubs
 	@$(RUN) tools.contract.reference
 	@$(RUN) tools.dashboard
+
+go-stubs: $(VENV)/.dev ## Generate clients/go/gen from proto/
+	@clients/go/generate.sh
 
 node-stubs: $(VENV)/.dev ## Generate clients/node/src/gen from proto/
 	@cd clients/node && npm ci --silent --ignore-scripts && npm run -s gen
