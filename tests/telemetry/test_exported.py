@@ -12,6 +12,11 @@ from typing import Any
 import grpc
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from turnledger import Ledger, Reply
+from turnledger.otel import OpenTelemetry
 from turnledger.v1 import entry_pb2, record_pb2, render_pb2
 
 from tests.support import asking
@@ -167,6 +172,33 @@ async def test_one_trace_from_the_caller_on(tmp_path: Path) -> None:
     alone = [span for span in node.received.spans if span.trace_id.hex() != TRACE]
     assert [span.parent_span_id for span in alone] == [b""] * 2
     assert {span.status.code for span in alone} == {Status.STATUS_CODE_ERROR}
+
+
+async def test_one_trace_from_the_engine_to_the_commit(tmp_path: Path) -> None:
+    """The client's span is below the engine's, the sidecar's below the client's, and on that one stands the commit."""
+    kept = InMemorySpanExporter()
+    tracers = TracerProvider(shutdown_on_exit=False)
+    tracers.add_span_processor(SimpleSpanProcessor(kept))
+    async with _node(tmp_path) as node:
+        async with Ledger(node.sidecar.target, telemetry=OpenTelemetry(tracer_provider=tracers)) as ledger:
+            with tracers.get_tracer("engine").start_as_current_span("turn") as mine:
+                turn = await ledger.begin(agent_handle="a", conversation_key="c", turn_id="run-0001", work_key="w")
+                await turn.complete(Reply("It ships."), trigger="Where is it?")
+
+        async def told() -> bool:
+            return len(node.received.spans) == 2
+
+        await eventually(told)
+    engine = mine.get_span_context()
+    clients = {span.name: span for span in kept.get_finished_spans() if span.name != "turn"}
+    for span in node.received.spans:
+        client = clients[span.name]
+        assert client.parent is not None
+        assert client.parent.span_id == engine.span_id
+        assert int.from_bytes(span.parent_span_id, "big") == client.context.span_id
+        assert int.from_bytes(span.trace_id, "big") == client.context.trace_id == engine.trace_id
+    commits = [attributes_of(span.attributes).get("turnledger.store.commit", 0) for span in node.received.spans]
+    assert max(commits) > 0
 
 
 async def test_the_event_is_in_the_callers_trace_and_its_sizes_are_true(tmp_path: Path) -> None:
