@@ -24,7 +24,7 @@ say = @printf '[turnledger] %s\n'
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo demo-llm example test slow check format lint types arrows proto fresh examples stubs baseline lock \
-  wheels clean go node go-stubs node-stubs conformance strangers deploy-check image otel
+  wheels clean bench go node go-stubs node-stubs conformance strangers deploy-check image otel
 
 help: ## What there is to do
 	@printf 'turnledger: the conversation session ledger of an agent engine, as a gRPC sidecar\n\n'
@@ -84,6 +84,9 @@ examples: $(VENV)/.dev
 	@$(RUN) pytest -q tests/docs
 
 # --- other languages: Node.js 20 and Go beside Python ---
+
+bench: $(VENV)/.dev ## What telemetry costs an Append, side by side
+	@$(RUN) tools.bench_telemetry $(ARGS)
 
 go: $(VENV)/.dev ## The Go client: format, vet, generated code, tests with the race detector
 	@cd clients/go && test -z "$$(gofmt -l .)" && go vet ./... && ./generate.sh --check && go test -race ./...
