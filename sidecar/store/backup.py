@@ -4,6 +4,7 @@ Copied on the writer's own connection: a copy from any other starts over at each
 """
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ class Copy:
         self._giving_up = giving_up
         self._source = source
         self._target = target
-        self._partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+        self._partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
         with translated(), _named(target):
             self._refuse_unfit()
             os.close(os.open(self._partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))

@@ -46,8 +46,9 @@ def restore(backup: Path, store: Path, now: int, report: Report, *, forget_unkno
     With `forget_unknown` also where the store that is replaced cannot say what was forgotten. `now` is seconds since
     1970, UTC. Raises `LedgerError` and leaves everything as it was.
     """
-    fresh = store.with_name(f".{store.name}.{os.getpid()}.restoring")
+    fresh = store.with_name(f".{store.name}.restoring")
     try:
+        _remove(fresh)  # what a restore that was killed has left; nobody else is at it, since the lock is held
         with translated():
             _copy(backup, fresh, report)
             digests = _forgotten(store, forget_unknown=forget_unknown)

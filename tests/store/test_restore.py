@@ -110,6 +110,15 @@ async def test_a_newer_backup_is_refused(tmp_path: Path) -> None:
     assert refused.value.code is Code.STORE_NEWER
 
 
+async def test_a_restore_that_was_killed_is_begun_anew(tmp_path: Path) -> None:
+    """What a killed restore left beside the store is in nobody's way."""
+    await _with_backup(tmp_path)
+    for suffix in ("", "-wal", "-journal"):
+        (tmp_path / f".store.db.restoring{suffix}").write_bytes(b"half")
+    assert _restore(tmp_path).rows == 2
+    assert not [name for name in files_in(tmp_path) if "restoring" in name]
+
+
 @pytest.mark.parametrize("step", ["_copy", "_prepare", "_verify", "_swap"])
 async def test_a_failure_at_any_step_leaves_the_old_store(
     tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
