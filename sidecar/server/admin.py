@@ -79,7 +79,11 @@ class AdminServer:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        if task is None or len(self._connections) >= _CONNECTIONS or not _is_same_user(writer):
+        if task is None or not _is_same_user(writer):
+            writer.close()
+            return
+        if len(self._connections) >= _CONNECTIONS:
+            _write(writer, _error(LedgerError(Code.OVERLOADED, "too many commands at once; wait for one to end")))
             writer.close()
             return
         self._connections.add(task)

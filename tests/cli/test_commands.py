@@ -251,6 +251,19 @@ async def test_nonsense_is_told_what_is_wrong(tmp_path: Path, request_line: byte
         assert (await _answer("stats", "--store", str(tmp_path / "store.db")))["store"] == {"open": True}
 
 
+async def test_a_crowd_is_told_to_wait(tmp_path: Path) -> None:
+    """More commands at once than there are places are refused with a reason, and served again once one has ended."""
+    async with _owned(tmp_path, turns=0):
+        path = admin_path(tmp_path / "store.db")
+        idle = [await asyncio.open_unix_connection(path) for _ in range(8)]
+        crowded = await _run("stats", "--store", str(tmp_path / "store.db"))
+        assert (crowded.exit_code, "too many commands at once" in crowded.stderr) == (Exit.NO, True)
+        for _, writer in idle:
+            writer.close()
+        await asyncio.sleep(0.1)
+        assert (await _answer("stats", "--store", str(tmp_path / "store.db")))["store"] == {"open": True}
+
+
 async def test_whoever_hangs_up_ends_what_was_asked(tmp_path: Path) -> None:
     """A backup whose asker goes leaves nothing behind."""
     async with _owned(tmp_path):
