@@ -124,5 +124,11 @@ def _lock_file(store: Path) -> Path:
 
 
 def _require_store(store: Path) -> None:
-    if not store.is_file():
+    try:
+        is_there = store.is_file()
+    except OSError as error:
+        raise LedgerError(
+            Code.STORE_UNAVAILABLE, f"{store} cannot be looked at ({error.strerror}); run this as the sidecar's user"
+        ) from error
+    if not is_there:
         raise LedgerError(Code.STORE_UNAVAILABLE, f"there is no store at {store}; name it with --store or --config")

@@ -2,16 +2,18 @@
 
 import json
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from sidecar.domain.errors import Code, LedgerError
-from sidecar.server.admin import admin_path, reachable
+from sidecar.server.admin import ALIVE_S, admin_path, reachable
 from sidecar.store.progress import Progress, Report
 
-#: Seconds that the owner may take to accept; its answer may take as long as the work does.
+#: Seconds that the owner may take to accept, and may be silent; its answer may take as long as the work does.
 _CONNECT_S: Final = 5.0
+_SILENCE_S: Final = 3 * ALIVE_S
 
 
 class NoOwner(Exception):
@@ -23,20 +25,39 @@ def ask(store: Path, command: str, arguments: Mapping[str, Any], report: Report)
 
     Ctrl-C hangs up, and that ends what was asked for.
     """
-    with _connected(store) as connection:
+    with _connected(store) as connection, _hanging_up():
         request = json.dumps({"command": command, "arguments": dict(arguments)})
         connection.sendall(request.encode() + b"\n")
         with connection.makefile("rb") as lines:
-            for line in lines:
-                message = json.loads(line)
-                if "progress" in message:
-                    report(Progress(**message["progress"]))
-                elif "error" in message:
+            for message in map(json.loads, _patiently(lines)):
+                if "error" in message:
                     raise LedgerError(Code(message["error"]["code"]), message["error"]["message"])
-                else:
+                if "answer" in message:
                     answer: dict[str, Any] = message["answer"]
                     return answer
+                if "progress" in message:
+                    report(Progress(**message["progress"]))
     raise LedgerError(Code.STORE_UNAVAILABLE, "the sidecar ended before it had answered; ask again")
+
+
+@contextmanager
+def _hanging_up() -> Iterator[None]:
+    """A sidecar that ends in the middle is no bug of the command's."""
+    try:
+        yield
+    except ConnectionError as error:
+        raise LedgerError(Code.STORE_UNAVAILABLE, "the sidecar hung up before it had answered; ask again") from error
+
+
+def _patiently(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines, as long as there are signs of life: a process that is stopped or hangs must hang nobody else."""
+    try:
+        yield from lines
+    except TimeoutError as error:
+        raise LedgerError(
+            Code.STORE_UNAVAILABLE,
+            f"the sidecar has not answered for {_SILENCE_S:.0f} s; look at its process and its log",
+        ) from error
 
 
 def _connected(store: Path) -> socket.socket:
@@ -54,7 +75,7 @@ def _connected(store: Path) -> socket.socket:
             Code.STORE_UNAVAILABLE,
             f"{admin_path(store)} cannot be reached ({error.strerror}); run this as the sidecar's user",
         ) from error
-    connection.settimeout(None)
+    connection.settimeout(_SILENCE_S)
     return connection
 
 

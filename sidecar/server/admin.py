@@ -1,7 +1,8 @@
 """The admin socket: lines of JSON for the commands, on this machine and for this user alone.
 
-A request is one line, `{"command": "stats", "arguments": {}}`. Then come any number of `{"progress": ...}`, at last one
-`{"answer": ...}` or `{"error": {"code": ..., "message": ...}}`, and the end. Who hangs up ends what was asked for.
+A request is one line, `{"command": "stats", "arguments": {}}`. Then come any number of `{"progress": ...}`, an
+`{"alive": true}` each `ALIVE_S` seconds, at last one `{"answer": ...}` or `{"error": {"code": ..., "message": ...}}`, and
+the end. Who hangs up ends what was asked for.
 """
 
 import asyncio
@@ -25,6 +26,9 @@ _LINE_BYTES: Final = 16 * 1024
 
 #: Connections at once; the next one is told to come back.
 _CONNECTIONS: Final = 8
+
+#: Seconds between signs of life while a command is at work, and what somebody gets to say what it wants.
+ALIVE_S: Final = 5.0
 
 #: What the kernel takes as a socket's path, in bytes.
 _PATH_BYTES: Final = 107
@@ -82,29 +86,34 @@ class AdminServer:
         if task is None or not _is_same_user(writer):
             writer.close()
             return
-        if len(self._connections) >= _CONNECTIONS:
-            _write(writer, _error(LedgerError(Code.OVERLOADED, "too many commands at once; wait for one to end")))
-            writer.close()
-            return
+        crowded = len(self._connections) >= _CONNECTIONS
         self._connections.add(task)
         try:
-            await self._serve(reader, writer)
+            await self._serve(reader, writer, crowded=crowded)
         except (ConnectionError, asyncio.CancelledError):
             pass  # whoever asked went, or the sidecar stops
         finally:
             self._connections.discard(task)
             writer.close()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, crowded: bool) -> None:
         try:
-            line = await reader.readline()
+            async with asyncio.timeout(ALIVE_S):
+                line = await reader.readline()
+        except TimeoutError:  # whoever connects has something to ask
+            return
         except ValueError:  # longer than any request
             await _send(writer, _error(LedgerError(Code.INVALID, f"a request has at most {_LINE_BYTES} bytes")))
+            return
+        if crowded:
+            await _send(writer, _error(LedgerError(Code.OVERLOADED, "too many commands at once; wait for one to end")))
             return
         asking = asyncio.ensure_future(self._answer(line, writer))
         gone = asyncio.ensure_future(reader.read())
         try:
-            await asyncio.wait({asking, gone}, return_when=asyncio.FIRST_COMPLETED)
+            while not (asking.done() or gone.done()):
+                _write(writer, {"alive": True})
+                await asyncio.wait({asking, gone}, timeout=ALIVE_S, return_when=asyncio.FIRST_COMPLETED)
             if asking.done():
                 await _send(writer, asking.result())
         finally:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import socket
 import stat
 from collections.abc import AsyncIterator
@@ -17,7 +18,7 @@ from sidecar.cli.main import main
 from sidecar.config.settings import ConversationSession
 from sidecar.server.admin import admin_path, reachable
 from tests.support import asking
-from tests.support.running import Caller, calling, settings, started
+from tests.support.running import Caller, calling, process, settings, started
 from tests.support.stores import beside, files_in, pinned
 
 CANARY = "canary-5f0c"
@@ -245,7 +246,8 @@ async def test_nonsense_is_told_what_is_wrong(tmp_path: Path, request_line: byte
         with reachable(admin_path(tmp_path / "store.db")) as name:
             reader, writer = await asyncio.open_unix_connection(name)
         writer.write(request_line)
-        error = json.loads(await reader.readline())["error"]
+        lines = [json.loads(line) async for line in reader]
+        error = lines[-1]["error"]
         assert (error["code"], bool(error["message"])) == ("INVALID", True)
         writer.close()
         assert (await _answer("stats", "--store", str(tmp_path / "store.db")))["store"] == {"open": True}
@@ -262,6 +264,17 @@ async def test_a_crowd_is_told_to_wait(tmp_path: Path) -> None:
             writer.close()
         await asyncio.sleep(0.1)
         assert (await _answer("stats", "--store", str(tmp_path / "store.db")))["store"] == {"open": True}
+
+
+async def test_a_stopped_owner_hangs_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An owner that gives no sign of life is given up, with exit code 4 and what to look at."""
+    monkeypatch.setattr("sidecar.cli.owner._SILENCE_S", 1.0)
+    async with process(f"unix://{tmp_path}/s", store=tmp_path / "store.db") as owner:
+        await owner.says("the store is open")
+        owner.send(signal.SIGSTOP)
+        result = await _run("stats", "--store", str(tmp_path / "store.db"))
+        owner.send(signal.SIGCONT)
+    assert (result.exit_code, "has not answered for 1 s" in result.stderr) == (Exit.UNREACHABLE, True)
 
 
 async def test_whoever_hangs_up_ends_what_was_asked(tmp_path: Path) -> None:
