@@ -1,8 +1,8 @@
 """The admin socket: lines of JSON for the commands, on this machine and for this user alone.
 
 A request is one line, `{"command": "stats", "arguments": {}}`. Then come any number of `{"progress": ...}`, an
-`{"alive": true}` each `ALIVE_S` seconds, at last one `{"answer": ...}` or `{"error": {"code": ..., "message": ...}}`, and
-the end. Who hangs up ends what was asked for.
+`{"alive": true}` each `ALIVE_S` seconds, at last one `{"answer": ...}` or `{"error": {"code": ..., "message": ...}}`,
+and the end. Who hangs up ends what was asked for.
 """
 
 import asyncio

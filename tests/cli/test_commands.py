@@ -272,6 +272,7 @@ async def test_a_stopped_owner_hangs_nobody(tmp_path: Path, monkeypatch: pytest.
     async with process(f"unix://{tmp_path}/s", store=tmp_path / "store.db") as owner:
         await owner.says("the store is open")
         owner.send(signal.SIGSTOP)
+        await asyncio.sleep(0.3)
         result = await _run("stats", "--store", str(tmp_path / "store.db"))
         owner.send(signal.SIGCONT)
     assert (result.exit_code, "has not answered for 1 s" in result.stderr) == (Exit.UNREACHABLE, True)
