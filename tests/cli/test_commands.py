@@ -18,6 +18,7 @@ from sidecar.cli.main import main
 from sidecar.config.settings import ConversationSession
 from sidecar.server.admin import admin_path, reachable
 from tests.support import asking
+from tests.support.patience import eventually
 from tests.support.running import Caller, calling, process, settings, started
 from tests.support.stores import beside, files_in, pinned
 
@@ -271,6 +272,11 @@ async def test_a_stopped_owner_hangs_nobody(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("sidecar.cli.owner._SILENCE_S", 1.0)
     async with process(f"unix://{tmp_path}/s", store=tmp_path / "store.db") as owner:
         await owner.says("the store is open")
+
+        async def administered() -> bool:
+            return admin_path(tmp_path / "store.db").exists()
+
+        await eventually(administered)
         owner.send(signal.SIGSTOP)
         await asyncio.sleep(0.3)
         result = await _run("stats", "--store", str(tmp_path / "store.db"))
