@@ -22,6 +22,9 @@ from sidecar.store.worker import Job, Outcome, attempt
 
 T = TypeVar("T")
 
+#: SQLite's instructions between two looks at whether a long read should end: some milliseconds.
+_INSTRUCTIONS: Final = 100_000
+
 #: How long a checkpoint waits for readers, in milliseconds. Appends wait behind it, and ours read for less than that.
 _CHECKPOINT_WAIT_MS: Final = 100
 
@@ -44,8 +47,7 @@ class Database:
         self._path = path
         self._vfs = vfs
         self._observer = observer
-        self._beside: set[apsw.Connection] = set()
-        self._beside_lock = threading.Lock()
+        self._closing = threading.Event()
         self._reserve = Reserve(path.with_name(path.name + ".reserve"))
         with _opening(), translated():
             self._writer = open_writer(path, vfs)
@@ -94,20 +96,20 @@ class Database:
         self._require_file()
         with translated():
             db = open_reader(self._path, self._vfs)
-            with self._beside_lock:
-                self._beside.add(db)
             try:
+                db.set_progress_handler(self._closing.is_set, _INSTRUCTIONS)
                 return job(db)
             finally:
-                with self._beside_lock:
-                    self._beside.discard(db)
-                    db.close()
+                db.close()
+
+    def go_on(self) -> None:
+        """Raise STORE_UNAVAILABLE once the store closes: for long work, between its statements."""
+        if self._closing.is_set():
+            raise LedgerError(Code.STORE_UNAVAILABLE, "the store is closing; retry")
 
     def interrupt_beside(self) -> None:
-        """End the long reads: they raise STORE_UNAVAILABLE to whoever waits for them."""
-        with self._beside_lock:
-            for db in self._beside:
-                db.interrupt()
+        """End the long reads, and let none begin: they raise STORE_UNAVAILABLE to whoever waits for them."""
+        self._closing.set()
 
     def close(self) -> None:
         """Close both connections; the last one moves the log into the file."""

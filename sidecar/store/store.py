@@ -26,7 +26,7 @@ from sidecar.store.database import Alone, Database
 from sidecar.store.history import Reading, read_history
 from sidecar.store.lock import Lock
 from sidecar.store.observer import UNOBSERVED, StoreObserver
-from sidecar.store.progress import Report
+from sidecar.store.progress import Progress, Report
 from sidecar.store.rewrite import accept, find_open
 from sidecar.store.row import find_entry
 from sidecar.store.settle import Settled, settle
@@ -187,7 +187,13 @@ class Store:
 
     async def check(self, report: Report) -> CheckReport:
         """Check all of the store, beside everything else. `report` is called on the checking thread."""
-        return await self._beside(lambda db: check(db, report))
+        database = self._require_open()
+
+        def report_or_stop(progress: Progress) -> None:
+            database.go_on()
+            report(progress)
+
+        return await self._beside(lambda db: check(db, report_or_stop))
 
     async def backup(self, to: Path, report: Report) -> BackupReport:
         """Copy the store into a file, as of one moment. `report` is called on whichever thread is at work."""

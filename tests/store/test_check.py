@@ -1,5 +1,7 @@
 """The check: finds damage of every kind, counts it, names rows and never what is in them, and changes nothing."""
 
+import asyncio
+import time
 from pathlib import Path
 
 import pytest
@@ -110,3 +112,25 @@ async def test_an_open_store_is_checked_beside_its_work(tmp_path: Path) -> None:
     assert found.sound
     assert [step.phase for step in seen] == ["pages and indexes", "rows"]
     assert (seen[-1].done, seen[-1].total) == (1, 1)
+
+
+async def test_a_closing_store_does_not_wait_for_a_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check that is under way when the store closes ends with a reason, and holds up nothing."""
+    monkeypatch.setattr("sidecar.store.check._ROWS", 10)
+    begun = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    async with open_store(tmp_path / "store.db") as store:
+        for number in range(200):
+            await record(store, key(f"w{number}", f"c{number}"))
+
+        def slowly(_: Progress) -> None:
+            loop.call_soon_threadsafe(begun.set)
+            time.sleep(0.2)
+
+        checking = asyncio.ensure_future(store.check(slowly))
+        await begun.wait()
+        began = time.monotonic()
+    assert time.monotonic() - began < 2
+    with pytest.raises(LedgerError) as refused:
+        await checking
+    assert refused.value.code is Code.STORE_UNAVAILABLE
