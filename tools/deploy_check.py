@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from tools.debian import program
+
 _TREE: Final = Path(__file__).parents[1]
 _DEPLOY: Final = _TREE / "deploy"
 _BIN: Final = _TREE / ".venv-deploy" / "bin"
@@ -69,11 +71,7 @@ def _dockerfile() -> Iterator[str]:
 
 
 def _alerts() -> Iterator[str]:
-    promtool = shutil.which("promtool")
-    if promtool is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "prometheus"]
-        subprocess.run(install, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        promtool = shutil.which("promtool")
+    promtool = program("promtool", "prometheus")
     if promtool is None:
         yield from _missing("promtool (Debian's package `prometheus`)")
         return

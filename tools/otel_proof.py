@@ -26,6 +26,7 @@ import yaml
 
 from tests.support.running import free_port
 from tools.dashboard import ROWS
+from tools.debian import program
 
 _TREE: Final = Path(__file__).parents[1]
 _OTEL: Final = _TREE / "deploy" / "otel"
@@ -160,12 +161,7 @@ def _running(command: list[str], folder: Path, variables: dict[str, str]) -> Ite
 
 
 def _prometheus() -> str:
-    found = shutil.which("prometheus")
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        print("[otel] installing Debian's prometheus")
-        install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "prometheus"]
-        subprocess.run(install, check=False, stdout=subprocess.DEVNULL)
-        found = shutil.which("prometheus")
+    found = program("prometheus", "prometheus")
     if found is None:
         sys.exit("[otel] prometheus is not on the path: install Debian's package `prometheus`")
     return found
