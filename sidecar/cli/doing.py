@@ -1,8 +1,7 @@
 """Running a command's work: progress while it lasts, Ctrl-C, and what each failure exits with."""
 
-import asyncio
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +11,7 @@ from sidecar.app.alone import Owned
 from sidecar.cli.exits import Exit
 from sidecar.cli.options import give_up
 from sidecar.domain.errors import Code, LedgerError
-from sidecar.store.progress import Progress, Report
+from sidecar.store.progress import Progress, Report, unreported
 
 #: What a person has to get to first: everything else failed in itself.
 _OUT_OF_REACH = frozenset({Code.STORE_UNAVAILABLE, Code.STORE_NEWER})
@@ -38,7 +37,7 @@ def doing(*, as_json: bool) -> Iterator[None]:
 def progress_bar(*, as_json: bool) -> Iterator[Report]:
     """A bar for each phase, on a terminal; nothing where nobody watches."""
     if as_json or not sys.stderr.isatty():
-        yield lambda _: None
+        yield unreported
         return
     bars: dict[str, Any] = {}
 
@@ -56,8 +55,3 @@ def progress_bar(*, as_json: bool) -> Iterator[Report]:
     yield report
     for bar in bars.values():
         bar.render_finish()
-
-
-def run(work: Callable[[], Coroutine[Any, Any, dict[str, Any]]]) -> dict[str, Any]:
-    """Run work that needs an event loop."""
-    return asyncio.run(work())

@@ -11,6 +11,7 @@ from sidecar.cli.doing import doing
 from sidecar.cli.exits import EXIT_HELP, Exit
 from sidecar.cli.options import give_up, settings_of, show, store_options
 from sidecar.cli.owner import ask_or
+from sidecar.store.progress import unreported
 
 
 @click.command(epilog=EXIT_HELP)
@@ -56,7 +57,7 @@ def forget(
     arguments = {"agent_handle": seat, "conversation_key": conversation, "work_key": work_key}
     path = Path(settings.sidecar.store)
     with doing(as_json=as_json):
-        done = ask_or(path, "forget", arguments, lambda _: None, lambda: asyncio.run(forget_alone(settings, arguments)))
+        done = ask_or(path, "forget", arguments, unreported, lambda: asyncio.run(forget_alone(settings, arguments)))
     state = "erased from the files too" if done["complete"] else "not yet from the log, which a reader holds"
     show(done, lambda: iter((f"{done['forgotten']} turns forgotten, {state}",)), as_json=as_json)
     sys.exit(Exit.DONE if done["complete"] else Exit.NO)

@@ -12,6 +12,7 @@ from sidecar.cli.doing import doing
 from sidecar.cli.exits import EXIT_HELP
 from sidecar.cli.options import settings_of, show, size, store_options
 from sidecar.cli.owner import ask_or
+from sidecar.store.progress import unreported
 
 
 @click.command(epilog=EXIT_HELP)
@@ -23,7 +24,7 @@ def stats(config: Path | None, store: str | None, *, as_json: bool) -> None:
     """
     path = Path(settings_of(config, store).sidecar.store)
     with doing(as_json=as_json):
-        found = ask_or(path, "stats", {}, lambda _: None, lambda: stats_alone(path))
+        found = ask_or(path, "stats", {}, unreported, lambda: stats_alone(path))
     show(found, lambda: _lines(found), as_json=as_json)
 
 

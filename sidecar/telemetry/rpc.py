@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterable
 from contextvars import Token
-from typing import Final
 
 from sidecar.domain.timing import TIMING, Timing
 from sidecar.telemetry.metrics import Metrics
@@ -86,6 +85,3 @@ def _parts(timing: Timing) -> Attributes:
         "turnledger.compose": timing.composed_s,
     }
     return {name: seconds for name, seconds in parts.items() if seconds}
-
-
-UNTOLD: Final = RpcTelemetry(None, None)
