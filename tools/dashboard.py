@@ -28,8 +28,9 @@ class Panel:
     stacked: bool = False
 
 
-def _rate(metric: str, by: str = "", where: str = "") -> str:
-    selector = ", ".join(filter(None, (_BY_NODE, where)))
+def _rate(metric: str, by: str = "", where: str = "", node: str = _BY_NODE) -> str:
+    """`node` is empty for what engines export: their instances are not the sidecars'."""
+    selector = ", ".join(filter(None, (node, where)))
     return f"sum{f' by ({by})' if by else ''} (rate({metric}{{{selector}}}[{_RATE}]))"
 
 
@@ -100,11 +101,15 @@ ROWS: Final[dict[str, list[Panel]]] = {
             "From the clients' own metrics: turns without a history, rounds composed without the sidecar, writes lost.",
             "cps",
             {
-                "no history: {{error_type}}": _rate("turnledger_client_reads_total", "error_type", 'error_type!=""'),
-                "composed by the client: {{error_type}}": _rate(
-                    "turnledger_client_messages_total", "error_type", 'turnledger_composer="client"'
+                "no history: {{error_type}}": _rate(
+                    "turnledger_client_reads_total", "error_type", 'error_type!=""', node=""
                 ),
-                "not recorded: {{error_type}}": _rate("turnledger_client_turns_total", "error_type", 'error_type!=""'),
+                "composed by the client: {{error_type}}": _rate(
+                    "turnledger_client_messages_total", "error_type", 'turnledger_composer="client"', node=""
+                ),
+                "not recorded: {{error_type}}": _rate(
+                    "turnledger_client_turns_total", "error_type", 'error_type!=""', node=""
+                ),
             },
         ),
     ],
