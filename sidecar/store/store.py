@@ -32,7 +32,7 @@ from sidecar.store.row import find_entry
 from sidecar.store.settle import Settled, settle
 from sidecar.store.sweep import START, Place, Swept, expire_some, give_back_some, overfull, sweep_some
 from sidecar.store.totals import Sizes, Totals, free_bytes, read_sizes, read_totals
-from sidecar.store.transaction import touch
+from sidecar.store.transaction import move_log, touch
 from sidecar.store.worker import Worker
 
 T = TypeVar("T")
@@ -179,6 +179,8 @@ class Store:
         if max_entries is not None:
             trimmed = await self._trim_all(max_entries)
         given_back = await self._again(give_back_some)
+        with suppress(LedgerError):  # most of the log, beside the writer: what that has to move holds it the less
+            await self._beside(move_log)
         return Swept(swept, trimmed, expired, given_back, log_is_empty=await self._truncate_log())
 
     async def totals(self) -> Totals:
