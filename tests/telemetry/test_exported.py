@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,6 +12,7 @@ from typing import Any
 
 import grpc
 import pytest
+import turnledger.otel
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -317,6 +319,36 @@ async def test_none_asked_for_is_none_sent(tmp_path: Path) -> None:
         await off.caller.render.UserMessage(asking.user_message())
         await asyncio.sleep(0.5)
         assert not any(off.received.requests.values())
+
+
+async def test_a_changed_file_is_counted(tmp_path: Path) -> None:
+    """What came of each changed settings file is a count by outcome, and a broken one makes its component unwell."""
+    file = tmp_path / "settings.yaml"
+    file.write_text("turn_engine: {conversation_session: {enabled: true}}")
+    async with receiving() as received:
+        variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": received.target, **OFTEN, "TURNLEDGER_CONFIG": str(file)}
+        async with process(f"unix://{tmp_path}/s", store=tmp_path / "store.db", variables=variables) as one:
+            await one.says("the store is open")
+            for text in ("turn_engine: {conversation_session: {enabled: false}}", "sidecar: {lisen: x}"):
+                file.write_text(text)
+                one.send(signal.SIGHUP)
+                await asyncio.sleep(0.3)
+
+            async def counted() -> bool:
+                metric = received.metrics.get("turnledger.reloads")
+                points = points_of(metric) if metric else []
+                outcomes = {attributes_of(point.attributes)["turnledger.reload.outcome"] for point in points}
+                return outcomes == {"applied", "broken"}
+
+            await eventually(counted)
+
+
+def test_the_clients_instruments_are_documented() -> None:
+    """The page's table of the client names exactly the instruments that the client makes."""
+    source = Path(turnledger.otel.__file__).read_text()
+    made = set(re.findall(r'"((?:turnledger|rpc)\.client\.[a-z_.]+)"', source))
+    documented = {cells[0].strip("`") for cells in table.rows("Client")}
+    assert documented == made
 
 
 def test_a_history_of_this_page() -> None:
