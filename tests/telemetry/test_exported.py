@@ -288,13 +288,13 @@ async def test_the_span_says_what_the_wire_says(tmp_path: Path) -> None:
     ("variable", "value"),
     [
         ("OTEL_TRACES_SAMPLER", "no_such_sampler"),
-        ("OTEL_BSP_MAX_QUEUE_SIZE", "many"),
-        ("OTEL_METRIC_EXPORT_INTERVAL", "often"),
+        pytest.param("OTEL_BSP_MAX_QUEUE_SIZE", "many", marks=pytest.mark.slow),
+        pytest.param("OTEL_METRIC_EXPORT_INTERVAL", "often", marks=pytest.mark.slow),
         ("OTEL_EXPORTER_OTLP_COMPRESSION", "tight"),
-        ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon"),
+        pytest.param("OTEL_EXPORTER_OTLP_TIMEOUT", "soon", marks=pytest.mark.slow),
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "not a place"),
-        ("OTEL_RESOURCE_ATTRIBUTES", "=,=;%%%"),
-        ("OTEL_TRACES_EXPORTER", "zipkin"),
+        pytest.param("OTEL_RESOURCE_ATTRIBUTES", "=,=;%%%", marks=pytest.mark.slow),
+        pytest.param("OTEL_TRACES_EXPORTER", "zipkin", marks=pytest.mark.slow),
     ],
 )
 async def test_a_wrong_variable_keeps_no_sidecar(tmp_path: Path, variable: str, value: str) -> None:

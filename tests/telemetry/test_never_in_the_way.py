@@ -90,7 +90,7 @@ async def test_calls_take_what_they_take(tmp_path: Path, collector: str) -> None
         for one in (off, on):
             await one.says("the store is open")
         took: dict[str, list[float]] = {"off": [], "on": []}
-        for number in range(150):
+        for number in range(60):
             for name, caller in (("off", off_caller), ("on", on_caller)):
                 began = time.perf_counter()
                 await caller.record.Append(asking.append(f"w{number}"))
