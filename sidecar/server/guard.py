@@ -26,6 +26,9 @@ if TYPE_CHECKING:  # generic in the type stubs alone
 
 _log = logging.getLogger("turnledger.server")
 
+#: gRPC may cancel a call some milliseconds before its deadline has passed by our clock, in seconds.
+_EARLY_S = 0.05
+
 
 @dataclass(frozen=True, slots=True)
 class Rpc(Generic[Request]):
@@ -143,7 +146,7 @@ def _within_limit(data: bytes, what: str) -> bytes:
 def _cancelled(context: "Context") -> str:
     """A call whose own deadline passed is cancelled as one whose caller went; the wire tells them apart."""
     left = context.time_remaining()
-    return "DEADLINE_EXCEEDED" if left is not None and left <= 0 else "CANCELLED"
+    return "DEADLINE_EXCEEDED" if left is not None and left <= _EARLY_S else "CANCELLED"
 
 
 def _masked(name: str, bug: Exception, trace_id: str | None) -> LedgerError:

@@ -37,8 +37,8 @@ class JsonLines(logging.Formatter):
             "time": _moment(record),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
-            "event": str(record.msg),
+            "message": _message(record),
+            "event": _event(record),
             **_trace(CURRENT.get()),
             **_exception(record),
         }
@@ -53,7 +53,7 @@ class TextLines(logging.Formatter):
         trace = CURRENT.get()
         suffix = f" trace_id={trace.trace_id_hex}" if trace else ""
         error = "".join(f" {name}={value}" for name, value in _exception(record).items())
-        return f"{_moment(record)} {record.levelname:<7} {record.name}: {record.getMessage()}{error}{suffix}"
+        return f"{_moment(record)} {record.levelname:<7} {record.name}: {_message(record)}{error}{suffix}"
 
 
 class OtlpHandler(logging.Handler):
@@ -71,8 +71,8 @@ class OtlpHandler(logging.Handler):
             context=context_of(CURRENT.get()),
             severity_number=_SEVERITIES.get(record.levelno, SeverityNumber.UNSPECIFIED),
             severity_text=record.levelname,
-            body=record.getMessage(),
-            attributes={"turnledger.logger": record.name, "turnledger.event": str(record.msg), **_exception(record)},
+            body=_message(record),
+            attributes={"turnledger.logger": record.name, "turnledger.event": _event(record), **_exception(record)},
         )
 
 
@@ -99,6 +99,17 @@ def bridge(logger: Logger) -> OtlpHandler:
 def context_of(span: ServerSpan | None) -> Any:
     """The span as OpenTelemetry's context, for what is told of it; None where there is none."""
     return None if span is None else set_span_in_context(NonRecordingSpan(span.context))
+
+
+def _message(record: logging.LogRecord) -> str:
+    """One line, whatever was logged. Of asyncio's only the first: the others quote an exception."""
+    lines = record.getMessage().splitlines() or [""]
+    return lines[0] if record.name == "asyncio" else " ".join(lines)
+
+
+def _event(record: logging.LogRecord) -> str:
+    """The message without its values, which asyncio's has not."""
+    return _message(record) if record.name == "asyncio" else str(record.msg)
 
 
 def _moment(record: logging.LogRecord) -> str:

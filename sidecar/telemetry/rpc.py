@@ -6,7 +6,7 @@ from contextvars import Token
 
 from sidecar.domain.timing import TIMING, Timing
 from sidecar.telemetry.metrics import Metrics
-from sidecar.telemetry.spans import CURRENT, Attributes, ServerSpan, Tracing
+from sidecar.telemetry.spans import CURRENT, Attributes, ServerSpan, Tracing, followed
 
 #: The caller's metadata, read only where somebody wants it.
 Metadata = Callable[[], Iterable[tuple[str, str | bytes]] | None]
@@ -15,13 +15,19 @@ Metadata = Callable[[], Iterable[tuple[str, str | bytes]] | None]
 class RpcTelemetry:
     """Observes calls; `begin` in the task that serves the call, `end` of what it gave in the same task."""
 
-    def __init__(self, metrics: Metrics | None, tracing: Tracing | None) -> None:
+    def __init__(self, metrics: Metrics | None, tracing: Tracing | None, *, follows: bool = False) -> None:
+        """`follows`: without traces of our own, events and log lines still stand in the caller's."""
         self._metrics = metrics
         self._tracing = tracing
+        self._follows = follows
 
     def begin(self, method: str, request: int, metadata: Metadata) -> "ObservedCall":
         """A call has come: such as `turnledger.v1.Record/Append`, with a request of so many bytes."""
-        span = self._tracing.begin(method, metadata() or ()) if self._tracing else None
+        span = None
+        if self._tracing is not None:
+            span = self._tracing.begin(method, metadata() or ())
+        elif self._follows:
+            span = followed(method, metadata() or ())
         return ObservedCall(self._metrics, self._tracing, span, method, request)
 
 

@@ -23,6 +23,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+from sidecar.telemetry import LEFT_OUT
 from sidecar.telemetry.logs import OtlpHandler, bridge
 from sidecar.telemetry.metrics import Metrics
 from sidecar.telemetry.rpc import RpcTelemetry
@@ -50,16 +51,20 @@ class Telemetry:
         self.look: Callable[[], None] = lambda: None
         self.events: Logger = NoOpLogger(SCOPE)
         tracing = None
-        if any(map(self._wanted, ("traces", "metrics", "logs"))):
+        for name in LEFT_OUT:
+            _log.error("%s is no number, and was left out", name)
+        signals = [signal for signal in ("traces", "metrics", "logs") if self._wanted(signal)]
+        if signals:
+            self._say_what_is_not_spoken()
             os.environ.setdefault(_OWN_METRICS, "true")
             resource = self._try("resource", self._resource) or Resource({})
-            if self._wanted("metrics"):
+            if "metrics" in signals:
                 self._try("metrics", lambda: self._start_metrics(resource))
-            if self._wanted("logs"):
+            if "logs" in signals:
                 self._try("logs", lambda: self._start_logs(resource))
-            if self._wanted("traces"):
+            if "traces" in signals:
                 tracing = self._try("traces", lambda: self._start_traces(resource))
-        self.rpc = RpcTelemetry(self.metrics if self._meters else None, tracing)
+        self.rpc = RpcTelemetry(self.metrics if self._meters else None, tracing, follows=self._handler is not None)
 
     @property
     def measures(self) -> bool:
@@ -107,14 +112,20 @@ class Telemetry:
         endpoints = ("OTEL_EXPORTER_OTLP_ENDPOINT", f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT")
         if off or exporter == "none" or not any(self._environ.get(name) for name in endpoints):
             return False
-        if exporter != "otlp":
-            _log.warning("%s are not exported: there is OTLP alone, and the variables ask for %s", signal, exporter)
-        return exporter == "otlp"
+        asked = [each.strip() for each in exporter.split(",")]
+        if asked != ["otlp"]:
+            _log.warning("%s are exported by OTLP alone, and the variables ask for %s", signal, exporter)
+        return "otlp" in asked
+
+    def _say_what_is_not_spoken(self) -> None:
+        for name, value in self._environ.items():
+            if name.startswith("OTEL_EXPORTER_OTLP") and name.endswith("PROTOCOL") and value not in ("", "grpc"):
+                _log.warning("%s asks for %s, and only grpc is spoken: that is what is sent", name, value)
 
     def _resource(self) -> Resource:
         """What the variables say of the process, with a name, a version and an instance where they say none."""
         own = {"service.version": version("turnledger-sidecar"), "service.instance.id": str(uuid.uuid4())}
-        if "OTEL_SERVICE_NAME" not in self._environ and "service.name=" not in self._environ.get(
+        if not self._environ.get("OTEL_SERVICE_NAME") and "service.name=" not in self._environ.get(
             "OTEL_RESOURCE_ATTRIBUTES", ""
         ):
             own["service.name"] = "turnledger"

@@ -48,16 +48,24 @@ class ServerSpan:
     parent: SpanContext | None
     sampled: bool
     trace_state: TraceState | None
-    ids: IdGenerator
+    ids: IdGenerator | None
     started_ns: int
 
     @cached_property
     def context(self) -> SpanContext:
-        """Its identity, made when somebody wants it: nobody does for most that are not sampled."""
+        """Its identity, made when somebody wants it: nobody does for most that are not sampled.
+
+        Where no spans are made (`ids` is None) it is the caller's own, for what else is told of the call.
+        """
+        if self.ids is None and self.parent is not None:
+            return self.parent
         flags = TraceFlags(TraceFlags.SAMPLED if self.sampled else TraceFlags.DEFAULT)
         return SpanContext(
-            self.trace_id, self.ids.generate_span_id(), is_remote=False, trace_flags=flags, trace_state=self.trace_state
+            self.trace_id, self._span_id(), is_remote=False, trace_flags=flags, trace_state=self.trace_state
         )
+
+    def _span_id(self) -> int:
+        return 0 if self.ids is None else self.ids.generate_span_id()
 
     @property
     def trace_id_hex(self) -> str:
@@ -107,6 +115,14 @@ class Tracing:
                 instrumentation_scope=self._scope,
             )
         )
+
+
+def followed(name: str, metadata: Iterable[tuple[str, str | bytes]]) -> ServerSpan | None:
+    """The caller's span in the place of our own, where none are made: events and log lines stand in its trace."""
+    parent = parent_of(metadata)
+    if parent is None:
+        return None
+    return ServerSpan(name, parent.trace_id, parent, sampled=False, trace_state=None, ids=None, started_ns=0)
 
 
 def parent_of(metadata: Iterable[tuple[str, str | bytes]]) -> SpanContext | None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import grpc
 import pytest
@@ -156,6 +157,19 @@ async def test_deadlines_and_callers_that_go() -> None:
         assert [watched.ends[0][0] for watched in observer.calls] == ["DEADLINE_EXCEEDED", "CANCELLED"]
 
 
+class _Late:
+    """The context of a call whose deadline has passed."""
+
+    def invocation_metadata(self) -> tuple[()]:
+        return ()
+
+    def time_remaining(self) -> float:
+        return -0.001
+
+    async def abort(self, code: grpc.StatusCode, details: str, trailing: object) -> None:
+        raise RuntimeError(code, details, trailing)
+
+
 async def test_a_call_that_comes_too_late_is_not_done() -> None:
     """What arrives after its deadline is not carried out: its caller has gone on by itself."""
     done: list[int] = []
@@ -164,7 +178,8 @@ async def test_a_call_that_comes_too_late_is_not_done() -> None:
         done.append(1)
         return render_pb2.HistoryResponse()
 
-    async with _serving(notes) as (_, call):
-        assert await _code(call(b"", timeout=0.0)) is grpc.StatusCode.DEADLINE_EXCEEDED
-        await asyncio.sleep(0.1)
-        assert done == []
+    observer = Observer()
+    handler: Any = Guard(10, observer).handler(Rpc("Render/History", render_pb2.HistoryRequest, notes, 5.0))
+    with pytest.raises(RuntimeError):
+        await handler.unary_unary(b"", _Late())
+    assert (done, observer.calls[0].ends) == ([], [("DEADLINE_EXCEEDED", "DEADLINE", 0)])

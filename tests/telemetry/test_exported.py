@@ -236,6 +236,19 @@ async def test_what_a_parent_did_not_sample_is_not_sent(tmp_path: Path) -> None:
         assert len(node.received.spans) == 1
 
 
+async def test_without_traces_events_stand_in_the_callers(tmp_path: Path) -> None:
+    """With traces off, an event still has the trace and the span of whoever called."""
+    async with _node(tmp_path, OTEL_TRACES_EXPORTER="none", OTEL_METRICS_EXPORTER="none") as node:
+        await node.caller.render.UserMessage(asking.user_message(), metadata=WITHIN)
+
+        async def told() -> bool:
+            return any(each.event_name == "prompt.size" for each in node.received.records)
+
+        await eventually(told)
+    [event] = [each for each in node.received.records if each.event_name == "prompt.size"]
+    assert (event.trace_id.hex(), event.span_id.hex()) == (TRACE, PARENT)
+
+
 @pytest.mark.parametrize("header", ["", "nonsense", f"00-{'0' * 32}-{PARENT}-01", f"ff-{TRACE}-{PARENT}-01", "00-é"])
 async def test_a_broken_trace_header_refuses_no_call(tmp_path: Path, header: str) -> None:
     """Whatever stands in `traceparent`, the call is served, in a trace of its own."""
@@ -287,6 +300,7 @@ async def test_the_span_says_what_the_wire_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("variable", "value"),
     [
+        ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "many"),
         ("OTEL_TRACES_SAMPLER", "no_such_sampler"),
         pytest.param("OTEL_BSP_MAX_QUEUE_SIZE", "many", marks=pytest.mark.slow),
         pytest.param("OTEL_METRIC_EXPORT_INTERVAL", "often", marks=pytest.mark.slow),

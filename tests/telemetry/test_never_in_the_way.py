@@ -53,6 +53,7 @@ async def _listener(
         task = asyncio.ensure_future(_of(answer(reader, writer)))
         tasks.add(task)
         await asyncio.wait({task})
+        writer.close()
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0)
     try:
