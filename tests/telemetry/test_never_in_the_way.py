@@ -37,7 +37,7 @@ async def _babbling() -> AsyncIterator[str]:
 
     async def babble(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.0 500 no\r\n\r\n" * 100)
-        writer.close()
+        await writer.drain()
 
     async with _listener(babble) as target:
         yield target
@@ -47,21 +47,22 @@ async def _babbling() -> AsyncIterator[str]:
 async def _listener(
     answer: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[object]],
 ) -> AsyncIterator[str]:
-    tasks: set[asyncio.Task[object]] = set()
+    accepted: set[asyncio.Task[object]] = set()
 
-    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.ensure_future(_of(answer(reader, writer)))
-        tasks.add(task)
-        await asyncio.wait({task})
-        writer.close()
+        task.add_done_callback(lambda _: writer.transport.abort())
+        accepted.add(task)
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0)
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
-        for task in tasks:
-            task.cancel()
         server.close()
+        for task in accepted:
+            task.cancel()
+        await asyncio.gather(*accepted, return_exceptions=True)
+        await asyncio.sleep(0.01)  # an aborted transport closes its socket in a later turn of the loop
 
 
 async def _of(awaitable: Awaitable[object]) -> object:
