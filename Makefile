@@ -23,7 +23,7 @@ say = @printf '[turnledger] %s\n'
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-llm example test slow check format lint types arrows proto fresh examples stubs baseline lock \
+.PHONY: help demo demo-llm example test slow torture check format lint types arrows proto fresh examples stubs baseline lock \
   wheels clean bench go node go-stubs node-stubs conformance strangers deploy-check image otel
 
 help: ## What there is to do
@@ -47,6 +47,9 @@ test: $(VENV)/.dev ## The quick tests, with branch coverage (some of them, witho
 
 slow: $(VENV)/.dev ## The tests that take minutes: killed sidecars, long replays
 	$(RUN) pytest -m slow --timeout 900 $(ARGS)
+
+torture: $(VENV)/.dev ## Try to break it: kills, power loss, faults, nonsense, load (an hour; ARGS="--only crash", "--help")
+	@$(RUN) tests.torture $(ARGS)
 
 # --- what a change must pass beside its tests ---
 

@@ -1,0 +1,1 @@
+"""Attempts to break the product, as experiments: in full by `make torture`, in a quick form by `make test`."""
