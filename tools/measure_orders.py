@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import structs
 from turnledger.compose import approximate_tokens
 
 from sidecar.config.settings import ConversationSession
@@ -111,7 +112,7 @@ async def _measure_in(store: Store, turns: list[CompletedTurn]) -> list[tuple[st
         await _fill(record, (await render.history(_LONG, None)).orders, spent)
         await record.append(replace(_BARE, work_key=f"w{place}"), RunEnd.COMPLETED, turn)
     for place, turn in enumerate(turns[:20]):
-        short = replace(turn.entry, final_text=turn.entry.final_text[:300], calls=turn.entry.calls[:2])
+        short = structs.replace(turn.entry, final_text=turn.entry.final_text[:300], calls=turn.entry.calls[:2])
         await record.append(replace(_SHORT, work_key=f"w{place}"), RunEnd.COMPLETED, CompletedTurn(short, ()))
     bare = await render.history(_BARE, None)
     last, twenty = await render.history(_LONG, None), await render.history(_SHORT, None)

@@ -4,7 +4,7 @@ Its facts are the sidecar's own, taken from the entry and never from a model: wh
 how it ended, and which writes ran. The words below them are the entry's note, if it has one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sidecar.domain.call_lines import write_names
@@ -29,34 +29,31 @@ def write_account(recorded: Sequence[Recorded], short_ids: dict[str, str], room:
     What does not fit is left out oldest first, and counted. Where not even the heading and that line fit, they stand
     all the same: a turn that is left out is never left out in silence.
     """
-    items = [_item(each, short_ids[each.entry.turn_id]) for each in recorded]
-    left_out = 0
-    text = _assemble(recorded, items)
-    while size_of(text) > room and left_out < len(items):
-        left_out = max(left_out + 1, len(items) - _newest_within(items, room - size_of(_assemble(recorded, []))))
-        text = _assemble(recorded, items[left_out:])
-    return Account(text, len(items) - left_out, left_out)
+    items = list(_newest_within((_item(each, short_ids[each.entry.turn_id]) for each in reversed(recorded)), room))
+    if len(items) == len(recorded) and size_of(text := _assemble(recorded, items)) <= room:
+        return Account(text, len(items), 0)
+    # One at least is left out. Its line is the longest where all are.
+    items = list(_newest_within(items[: len(recorded) - 1], room - size_of(_assemble(recorded, []))))
+    return Account(_assemble(recorded, items), len(items), len(recorded) - len(items))
 
 
-def _assemble(recorded: Sequence[Recorded], items: Sequence[str]) -> str:
+def _assemble(recorded: Sequence[Recorded], newest_first: Sequence[str]) -> str:
     """Heading, the line for what is left out, and the newest items."""
     head = [f"### {len(recorded)} older turn(s), condensed", ""]
-    left_out = recorded[: len(recorded) - len(items)]
+    left_out = recorded[: len(recorded) - len(newest_first)]
     if left_out:
         replied = sum(_replied(each.entry) for each in left_out)
         head.append(f"- (+{len(left_out)} still older turn(s) left out, {replied} of them replied)")
-    return _SEPARATOR.join([*head, *items])
+    return _SEPARATOR.join([*head, *reversed(newest_first)])
 
 
-def _newest_within(items: Sequence[str], room: int) -> int:
-    """How many of the newest items fit, each with the line break before it."""
-    fitting = 0
-    for item in reversed(items):
+def _newest_within(newest_first: Iterable[str], room: int) -> Iterator[str]:
+    """The newest items that fit, each with the line break before it."""
+    for item in newest_first:
         room -= size_of(item) + len(_SEPARATOR)
         if room < 0:
             break
-        fitting += 1
-    return fitting
+        yield item
 
 
 def _item(recorded: Recorded, short_id: str) -> str:

@@ -51,8 +51,7 @@ def line(call: Call) -> str:
 
 def _arguments(call: Call) -> str:
     if call.form is ArgumentsForm.MEMBERS:
-        members = (f"{json_string(kept.name)}:{_value(kept.value)}" for kept in call.arguments)
-        return "{" + ",".join(members) + "}"
+        return "{" + ",".join([f"{json_string(kept.name)}:{_value(kept.value)}" for kept in call.arguments]) + "}"
     [only] = call.arguments
     if call.form is ArgumentsForm.TEXT and only.value.state is PayloadState.WHOLE:
         return bare_or_quoted_between(only.value.text)
@@ -61,8 +60,7 @@ def _arguments(call: Call) -> str:
 
 def _value(payload: Payload) -> str:
     """A value among others, in JSON: a rewrite that stood bare could go on as the next argument."""
-    is_json = payload.state is PayloadState.WHOLE
-    return _with_notice(payload, payload.text if is_json else json_string(payload.text))
+    return payload.text if payload.state is PayloadState.WHOLE else _with_notice(payload, json_string(payload.text))
 
 
 def _result(call: Call) -> str:

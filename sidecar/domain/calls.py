@@ -1,8 +1,10 @@
 """Tool calls: what is kept of one, and which of a turn's calls are shown."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sidecar.domain.instructions import OrderKind
 from sidecar.domain.jsontext import Json, NotPlainJson, compact, is_text, parse, spellings
@@ -26,8 +28,7 @@ class ArgumentsForm(StrEnum):
     TEXT = "text"  # no JSON, or JSON with a repeated key, as one value
 
 
-@dataclass(frozen=True, slots=True)
-class SuppliedCall:
+class SuppliedCall(Struct, frozen=True, gc=False):
     """A call as the engine sent it. `arguments` is the model's JSON text; `error` is empty unless the call failed;
     `sensitive` names top-level arguments whose values are not to be kept."""
 
@@ -39,16 +40,14 @@ class SuppliedCall:
     sensitive: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True, gc=False):
     """One argument as kept; the name is empty where the arguments are one value."""
 
     name: str
     value: Payload
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True, gc=False):
     """A call as kept: every payload within its budget, named, rewritten, or withheld."""
 
     name: str
@@ -103,8 +102,7 @@ def shown(calls: Sequence[Call]) -> list[Call]:
     return chosen
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
+class _Value(Struct, frozen=True, gc=False):
     """One argument or error before its budget: as it would be shown, and as it came. A secret in it: no order."""
 
     name: str
@@ -164,4 +162,4 @@ def _secrets(arguments: dict[str, Json], sensitive: frozenset[str]) -> set[str]:
 
 
 def _holds_any(secrets: set[str], text: str) -> bool:
-    return any(secret in text for secret in secrets)
+    return bool(secrets) and any(secret in text for secret in secrets)

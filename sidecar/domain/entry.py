@@ -1,10 +1,12 @@
 """One turn's entry, and its text in the block."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sidecar.domain import call_lines
 from sidecar.domain.calls import Call, rewritten
@@ -17,8 +19,7 @@ from sidecar.domain.text import quote, size_of, word_or_quoted
 DONE: Final = "done"
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True, gc=False):
     """What the auxiliary model made of one entry, and of which version of it under which instructions."""
 
     text: str
@@ -26,8 +27,7 @@ class Note:
     instructions_version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True, gc=False):
     """What one completed turn left.
 
     Texts are verbatim and of any length. `completed_at` is RFC 3339 UTC and for the reader alone. `delivered` says
@@ -47,8 +47,7 @@ class Entry:
     note: Note | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EntryRef:
+class EntryRef(Struct, frozen=True, gc=False):
     """Where an entry is kept, and in which version. Row ids are this store's alone, entry ids the whole fleet's."""
 
     row_id: int
@@ -56,8 +55,7 @@ class EntryRef:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True, gc=False):
     """An entry as it is kept."""
 
     ref: EntryRef
@@ -87,7 +85,7 @@ def entry_text(entry: Entry, short_id: str, named: frozenset[Field] = frozenset(
 
     The fields in `named` stand by size and digest instead of whole.
     """
-    sections = [_section(label, _content(entry, field, named)) for field, label in _labelled(entry)]
+    sections = [_section(label, field, text, named) for field, label, text in _labelled(entry)]
     if entry.decision != DONE:
         sections.append(f"Turn ended: {entry.decision}")
     return "\n\n".join([f"### {entry.completed_at} (turn {short_id})", *sections])
@@ -111,8 +109,8 @@ def entry_text_within(entry: Entry, limit: int) -> str:
 
 def largest_first(entry: Entry) -> list[frozenset[Field]]:
     """The sets of fields to name: the largest (bytes as rendered), the two largest, and so on."""
-    present = [field for field, _ in _labelled(entry)]
-    present.sort(key=lambda field: size_of(_content(entry, field, frozenset())), reverse=True)
+    sizes = {field: size_of(_content(field, text)) for field, _, text in _labelled(entry)}
+    present = sorted(sizes, key=sizes.__getitem__, reverse=True)
     return [frozenset(present[: count + 1]) for count in range(len(present))]
 
 
@@ -136,54 +134,45 @@ def short_ids(turn_ids: Sequence[str]) -> dict[str, str]:
     }
 
 
-def _labelled(entry: Entry) -> Iterator[tuple[Field, str]]:
-    """The sections to show, in order, with their labels. An empty field has none, but for a reply that was not sent."""
+def _labelled(entry: Entry) -> Iterator[tuple[Field, str, str]]:
+    """The sections to show, in order: field, label, and the text as it is before it is quoted.
+
+    An empty field has none, but for a reply that was not sent.
+    """
     if entry.trigger:
-        yield Field.TRIGGER, "Triggered by:"
+        yield Field.TRIGGER, "Triggered by:", entry.trigger
     if entry.intent:
-        yield Field.INTENT, "You set out to:"
-    yield Field.CALLS, "You called:"
+        yield Field.INTENT, "You set out to:", entry.intent
+    yield Field.CALLS, "You called:", "\n".join(call_lines.lines(entry.calls))
     if not entry.delivered:
         received = "this text" if entry.final_text else "anything"
-        yield Field.FINAL_TEXT, f"You did NOT reply: nobody received {received}."
+        yield Field.FINAL_TEXT, f"You did NOT reply: nobody received {received}.", entry.final_text
     elif entry.final_text:
-        yield Field.FINAL_TEXT, "You replied:"
+        yield Field.FINAL_TEXT, "You replied:", entry.final_text
     if entry.completed_work:
-        yield Field.COMPLETED_WORK, "Reviewer, on what landed:"
+        yield Field.COMPLETED_WORK, "Reviewer, on what landed:", entry.completed_work
     if entry.blocked_on:
-        yield Field.BLOCKED_ON, "You ended that turn blocked:"
+        yield Field.BLOCKED_ON, "You ended that turn blocked:", entry.blocked_on
 
 
-def _section(label: str, content: str) -> str:
+def _section(label: str, field: Field, text: str, named: frozenset[Field]) -> str:
+    content = _content(field, text, named)
     return f"{label}\n{content}" if content else label
 
 
-def _content(entry: Entry, field: Field, named: frozenset[Field]) -> str:
-    if field is Field.CALLS:
-        text = "\n".join(call_lines.lines(entry.calls))
-        return _name(text) if field in named else text or "(none)"
-    text = _raw(entry, field)
-    if not text:
+def _content(field: Field, text: str, named: frozenset[Field] = frozenset()) -> str:
+    is_calls = field is Field.CALLS
+    if not text and not is_calls:
         return ""
-    return _name(text) if field in named else quote(text)
-
-
-def _raw(entry: Entry, field: Field) -> str:
-    texts = {
-        Field.TRIGGER: entry.trigger,
-        Field.INTENT: entry.intent,
-        Field.FINAL_TEXT: entry.final_text,
-        Field.COMPLETED_WORK: entry.completed_work,
-        Field.BLOCKED_ON: entry.blocked_on,
-    }
-    return texts[field]
-
-
-def _name(text: str) -> str:
-    return named_notice(*fingerprint(text))
+    if field in named:
+        return named_notice(*fingerprint(text))
+    return (text or "(none)") if is_calls else quote(text)
 
 
 def _shared_prefix(one: str, other: str) -> int:
+    """How many characters they share; 0 where that is less than what is shown in any case."""
+    if one[:TURN_ID_CHARACTERS] != other[:TURN_ID_CHARACTERS]:
+        return 0
     for place, (left, right) in enumerate(zip(one, other, strict=False)):
         if left != right:
             return place

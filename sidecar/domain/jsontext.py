@@ -69,7 +69,7 @@ def spellings(value: Json) -> set[str]:
 
 def is_text(value: Json) -> TypeGuard[str]:
     """Whether the value is a string with a UTF-8 form (JSON can escape a lone surrogate, which has none)."""
-    return isinstance(value, str) and not isinstance(value, Number) and _SURROGATE.search(value) is None
+    return type(value) is str and (value.isascii() or _SURROGATE.search(value) is None)
 
 
 def _members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:

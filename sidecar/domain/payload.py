@@ -5,8 +5,10 @@ be told apart and a rewrite can be checked against the original.
 """
 
 import hashlib
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sidecar.domain.limits import PAYLOAD_CHARACTERS
 
@@ -24,8 +26,7 @@ class PayloadState(StrEnum):
     WITHHELD = "withheld"
 
 
-@dataclass(frozen=True, slots=True)
-class Payload:
+class Payload(Struct, frozen=True, omit_defaults=True, gc=False):
     """One argument value or error as kept.
 
     `text` is what came if WHOLE, the rewrite if CONDENSED, else empty. `size` (bytes) and `sha256` are the original's

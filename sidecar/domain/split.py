@@ -1,6 +1,6 @@
 """The split: which entries of a conversation stand whole in a block, by their sizes alone."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -26,35 +26,27 @@ class Shares:
 SHARES: Final = Shares(WHOLE_BYTES, ACCOUNT_BYTES)
 
 
-def whole_count(sizes: Sequence[int], shares: Shares) -> int:
-    """How many of the newest entries are whole, by their sizes in bytes, oldest first.
+def whole_count(newest_first: Iterable[int], shares: Shares) -> int:
+    """How many of the newest entries are whole, by their sizes in bytes. Takes no more sizes than it needs to know.
 
     All within both shares; else the longest run within its own, and never none: the newest entry survives, however
     long. The older ones too, where they fit the account's share as they are: that share is always the account's, so
     that a giant does not silence what was said before it.
     """
-    if _joined(sizes) <= shares.whole + shares.account:
-        return len(sizes)
-    run = max(_run_within(sizes, shares.whole), 1)
-    older = sizes[: len(sizes) - run]
-    return len(sizes) if _joined(older) + APART_BYTES <= shares.account else run
+    count = run = total = older = 0
+    for size in newest_first:
+        total += size + (APART_BYTES if count else 0)
+        if run == count and (total <= shares.whole or not count):
+            run += 1
+        else:
+            older += size + APART_BYTES
+        count += 1
+        if total > shares.whole + shares.account and older > shares.account:
+            return run
+    return count
 
 
 def slid_out(sizes: Sequence[int]) -> range:
     """Which entries are no longer whole since the newest came: places in `sizes` (bytes as rendered), oldest first."""
-    whole_before = len(sizes) - 1 - whole_count(sizes[:-1], SHARES)
-    return range(whole_before, len(sizes) - whole_count(sizes, SHARES))
-
-
-def _run_within(sizes: Sequence[int], room: int) -> int:
-    run = 0
-    for size in reversed(sizes):
-        room -= size + (APART_BYTES if run else 0)
-        if room < 0:
-            break
-        run += 1
-    return run
-
-
-def _joined(sizes: Sequence[int]) -> int:
-    return sum(sizes) + APART_BYTES * max(len(sizes) - 1, 0)
+    whole_before = len(sizes) - 1 - whole_count(reversed(sizes[:-1]), SHARES)
+    return range(whole_before, len(sizes) - whole_count(reversed(sizes), SHARES))

@@ -4,8 +4,8 @@ A stored text is shown as lines that each begin with `PREFIX`. A line that begin
 heading, list, fence, quote or HTML), and no label or heading of ours begins so.
 """
 
-import json
 import re
+from json.encoder import encode_basestring
 from typing import Final
 
 PREFIX: Final = "| "
@@ -17,7 +17,8 @@ _LINE_BREAKS: Final = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 #: have no UTF-8 at all.
 _RAW_IN_JSON: Final = re.compile("[\x7f\x85\u2028\u2029\ud800-\udfff]")
 
-_json_string: Final = json.JSONEncoder(ensure_ascii=False).encode
+#: One plain word: a tool's name, an id.
+_WORD: Final = re.compile(r"[\w.:/@+-]+")
 
 
 def quote(text: str) -> str:
@@ -31,7 +32,10 @@ def quote(text: str) -> str:
 
 def json_string(text: str) -> str:
     """The text as a JSON string on one line: non-ASCII as it is, every line break and lone surrogate escaped."""
-    return _RAW_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", _json_string(text))
+    string = encode_basestring(text)
+    if string.isascii() and "\x7f" not in string:
+        return string
+    return _RAW_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", string)
 
 
 def bare_or_quoted(text: str) -> str:
@@ -51,8 +55,8 @@ def bare_or_quoted_between(text: str) -> str:
 
 
 def word_or_quoted(text: str) -> str:
-    """The text as it is where it is one plain word (a tool's name, an id), else as a JSON string."""
-    return text if re.fullmatch(r"[\w.:/@+-]+", text) else json_string(text)
+    """The text as it is where it is one plain word, else as a JSON string."""
+    return text if _WORD.fullmatch(text) else json_string(text)
 
 
 def size_of(text: str) -> int:

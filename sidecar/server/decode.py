@@ -55,10 +55,9 @@ def append(request: record_pb2.AppendRequest) -> AppendCall:
     check.that(run_end is not None, "run_end", "must say how the run ended")
     completed = run_end is RunEnd.COMPLETED
     check.that(request.HasField("entry") or not completed, "entry", "must be set for a run that completed")
-    if completed and request.HasField("entry"):
-        _check_entry(check, request.entry)
+    completed_at = _check_entry(check, request.entry) if completed and request.HasField("entry") else ""
     check.finish()
-    return AppendCall(key, run_end or RunEnd.COMPLETED, _turn_of(request.entry) if completed else None)
+    return AppendCall(key, run_end or RunEnd.COMPLETED, _turn_of(request.entry, completed_at) if completed else None)
 
 
 def settle(request: record_pb2.SettleRequest) -> TurnKey:
@@ -152,40 +151,44 @@ def _block(check: Check, request: render_pb2.UserMessageRequest) -> str:
     check.that(known, "history.state", "must be the one that History answered")
     if kept.state != render_pb2.HISTORY_STATE_PRESENT:
         return ""
-    same = hashlib.sha256(kept.text.encode()).hexdigest() == kept.digest
+    text = kept.text
+    same = hashlib.sha256(text.encode()).hexdigest() == kept.digest
     check.that(same, "history.digest", "must be the SHA-256 of history.text, as History answered it")
-    return kept.text
+    return text
 
 
-def _check_entry(check: Check, entry: entry_pb2.Entry) -> None:
+def _check_entry(check: Check, entry: entry_pb2.Entry) -> str:
+    """Checks it. Answers when the turn was completed, as text."""
     check.identifier(entry.turn_id, "entry.turn_id")
-    check.that(_completed_at(entry) is not None, "entry.completed_at", "must be set, in the years 1 to 9999")
+    completed_at = _completed_at(entry)
+    check.that(completed_at != "", "entry.completed_at", "must be set, in the years 1 to 9999")
     check.that(entry.WhichOneof("outcome") is not None, "entry.outcome", "must be set: reply or unsent, empty or not")
     check.that(_DECISION.fullmatch(entry.decision) is not None, "entry.decision", "must match [a-z_]{1,32}")
     for place, call in enumerate(entry.calls):
         check.that(call.name != "", f"entry.calls[{place}].name", "must not be empty")
         check.that(call.failed or not call.error, f"entry.calls[{place}].error", "must be empty unless the call failed")
+    return completed_at
 
 
-def _completed_at(entry: entry_pb2.Entry) -> str | None:
+def _completed_at(entry: entry_pb2.Entry) -> str:
     if not entry.HasField("completed_at"):
-        return None
+        return ""
     try:
         return entry.completed_at.ToJsonString()
     except ValueError:
-        return None
+        return ""
 
 
-def _turn_of(entry: entry_pb2.Entry) -> CompletedTurn:
-    supplied = tuple(_call(call) for call in entry.calls)
-    return CompletedTurn(_entry(entry, tuple(keep(call) for call in supplied)), supplied)
+def _turn_of(entry: entry_pb2.Entry, completed_at: str) -> CompletedTurn:
+    supplied = tuple([_call(call) for call in entry.calls])
+    return CompletedTurn(_entry(entry, completed_at, tuple([keep(call) for call in supplied])), supplied)
 
 
-def _entry(entry: entry_pb2.Entry, calls: tuple[Call, ...]) -> Entry:
+def _entry(entry: entry_pb2.Entry, completed_at: str, calls: tuple[Call, ...]) -> Entry:
     delivered = entry.WhichOneof("outcome") == "reply"
     return Entry(
         turn_id=entry.turn_id,
-        completed_at=_completed_at(entry) or "",
+        completed_at=completed_at,
         trigger=entry.trigger,
         intent=entry.intent,
         calls=calls,

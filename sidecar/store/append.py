@@ -89,7 +89,7 @@ class Appended:
 
 def new_row(key: TurnKey, entry: Entry, entry_id: str, created_at: int) -> NewRow:
     """Seal the entry, so that the writer's thread has only SQLite's work to do."""
-    sealed = seal(Identity(key, entry_id, _FIRST_VERSION), entry)
+    sealed = seal(Identity.of(key, entry_id, _FIRST_VERSION), entry)
     return NewRow(key, entry.turn_id, entry_id, sealed, created_at)
 
 

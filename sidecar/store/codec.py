@@ -1,8 +1,7 @@
 """Entries as bytes, under a checksum that ties them to their row."""
 
 import hashlib
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 import msgspec
 
@@ -19,17 +18,29 @@ class Unreadable(Exception):
     """The bytes are damaged, or are another row's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """What an entry's bytes belong to. The version counts up with each change of the entry."""
+class Identity(msgspec.Struct, frozen=True, gc=False):
+    """What an entry's bytes belong to: the row's keys as they stand there. The version counts up with each change."""
 
-    key: TurnKey
-    entry_id: str
+    agent_handle: bytes
+    conversation_key: bytes
+    work_key: bytes
+    entry_id: bytes
     version: int
 
+    @classmethod
+    def of(cls, key: TurnKey, entry_id: str, version: int) -> Self:
+        """Of a turn."""
+        conversation = key.conversation
+        return cls(
+            conversation.agent_handle.encode(),
+            conversation.conversation_key.encode(),
+            key.work_key.encode(),
+            entry_id.encode(),
+            version,
+        )
 
-@dataclass(frozen=True, slots=True)
-class Sealed:
+
+class Sealed(msgspec.Struct, frozen=True, gc=False):
     """An entry ready for its row: its bytes, their checksum, and what it takes in a block (bytes of UTF-8)."""
 
     data: bytes
@@ -44,13 +55,19 @@ def seal(identity: Identity, entry: Entry) -> Sealed:
 
 
 def checksum(identity: Identity, data: bytes) -> bytes:
-    """A digest over the row's keys and the entry's bytes: a row that holds another's text does not pass."""
-    conversation = identity.key.conversation
-    keys = (conversation.agent_handle, conversation.conversation_key, identity.key.work_key, identity.entry_id)
-    digest = hashlib.blake2b(digest_size=_CHECKSUM_BYTES)
-    for part in (*(key.encode() for key in keys), str(identity.version).encode(), data):
-        digest.update(len(part).to_bytes(8))
-        digest.update(part)
+    """A digest over the row's keys and the entry's bytes, each behind its length: a row that holds another's text does
+    not pass."""
+    keys = (
+        identity.agent_handle,
+        identity.conversation_key,
+        identity.work_key,
+        identity.entry_id,
+        b"%d" % identity.version,
+    )
+    framed = b"".join([part for key in keys for part in (len(key).to_bytes(8), key)])
+    digest = hashlib.blake2b(framed, digest_size=_CHECKSUM_BYTES)
+    digest.update(len(data).to_bytes(8))
+    digest.update(data)
     return digest.digest()
 
 

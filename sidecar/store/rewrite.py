@@ -1,8 +1,7 @@
 """The transaction of Fit: a rewrite that was found good takes its place, if that is still free."""
 
-from dataclasses import replace
-
 import apsw
+from msgspec.structs import replace
 
 from sidecar.domain.eligibility import Conversation
 from sidecar.domain.entry import Entry, Note, Recorded, condense

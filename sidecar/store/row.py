@@ -1,9 +1,9 @@
 """A kept row: finding one, reading its entry, and putting a changed entry in its place."""
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import apsw
+from msgspec import Struct
 
 from sidecar.domain.eligibility import Conversation, TurnKey
 from sidecar.domain.entry import Entry, EntryRef, Recorded
@@ -27,8 +27,7 @@ UPDATE conversation_sessions SET version = ?, entry = ?, checksum = ?, rendered_
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True, gc=False):
     """One row as it stands; `data` and `checksum` are None once it is trimmed."""
 
     conversation: Conversation
@@ -44,11 +43,10 @@ class Row:
         if self.data is None or self.checksum is None:
             return None
         try:
-            identity = self._identity(self.version)
-            entry = decode(identity, self.data, self.checksum)
+            entry = decode(self._identity(self.version), self.data, self.checksum)
         except Unreadable:
             return None
-        return Recorded(EntryRef(self.row_id, identity.entry_id, self.version), entry)
+        return Recorded(EntryRef(self.row_id, self.entry_id.decode(), self.version), entry)
 
     def replace(self, db: apsw.Connection, entry: Entry, version: int) -> None:
         """Put the entry in this one's place."""
@@ -56,11 +54,9 @@ class Row:
         db.execute(_REPLACE, (version, sealed.data, sealed.checksum, sealed.rendered_bytes, self.row_id))
 
     def _identity(self, version: int) -> Identity:
-        try:
-            key = TurnKey(self.conversation, self.work_key.decode())
-            return Identity(key, self.entry_id.decode(), version)
-        except UnicodeDecodeError as error:
-            raise Unreadable from error
+        conversation = self.conversation
+        keys = (conversation.agent_handle.encode(), conversation.conversation_key.encode())
+        return Identity(*keys, self.work_key, self.entry_id, version)
 
 
 def row_of(conversation: Conversation, columns: tuple[Any, ...]) -> Row:

@@ -1,9 +1,10 @@
 """The transaction of Settle: what nobody had received becomes a reply, once, as a new version of the entry."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 import apsw
+from msgspec.structs import replace
 
 from sidecar.domain.eligibility import TurnKey
 from sidecar.domain.errors import Code, LedgerError

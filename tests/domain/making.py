@@ -1,9 +1,9 @@
 """Entries and calls by hand, with the fields that a test does not care about filled in, and sizes to the byte."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
+from msgspec.structs import replace
 from turnledger.compose import HISTORY_HEADING
 
 from sidecar.domain.block import CONTRACT, History, Kept, build

@@ -1,11 +1,11 @@
 """The account: the sidecar's own facts of the older turns, oldest first, and what had no room is counted."""
 
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from turnledger.compose import HISTORY_HEADING
 
 from sidecar.domain.account import write_account

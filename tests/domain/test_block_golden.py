@@ -1,6 +1,6 @@
 """The block to the letter."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from sidecar.domain.block import CONTRACT, History, HistoryState, build
 from sidecar.domain.calls import CallKind, SuppliedCall, keep
@@ -68,7 +68,7 @@ def test_only_losses() -> None:
     """A conversation whose entries are all gone is said to have been there: no empty history."""
     history = build(keeping([], no_longer_kept=3), NO_LIMIT)
     text = f"## Earlier in this conversation\n\n{CONTRACT}\n\n3 earlier turn(s) are no longer kept."
-    assert history == History(HistoryState.PRESENT, text, no_longer_kept=3)
+    assert (history.state, history.text, history.no_longer_kept, history.shown) == (HistoryState.PRESENT, text, 3, 0)
 
 
 def test_nothing_at_all() -> None:

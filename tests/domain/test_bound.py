@@ -1,11 +1,11 @@
 """The bound of the block: 24 000 bytes whole, else the newest within 18 000 and the older ones within 6 000."""
 
-from dataclasses import replace
 from typing import Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from turnledger.compose import HISTORY_HEADING
 
 from sidecar.domain.block import CONTRACT, build

@@ -1,11 +1,11 @@
 """A caller's hard limit: less of the older turns first, then the newest entry's largest fields by size and digest."""
 
-from dataclasses import replace
 from typing import Final
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from turnledger.compose import HISTORY_HEADING
 from turnledger.limits import HARD_LIMIT_FLOOR_BYTES
 

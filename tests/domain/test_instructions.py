@@ -1,12 +1,12 @@
 """The instructions: their words belong to a version, and no text gets out of its fence."""
 
 import hashlib
-from dataclasses import replace
 from typing import Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sidecar.domain.entry import EntryRef, Recorded
 from sidecar.domain.instructions import INSTRUCTIONS_VERSION, OrderKind, after_text, before_text

@@ -1,13 +1,13 @@
 """Notes in the account: words below the facts, which can neither change nor imitate them."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from msgspec.structs import replace
 from turnledger.compose import HISTORY_HEADING
 
 from sidecar.domain.block import CONTRACT, History, Kept, build, without_note

@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sidecar.domain.calls import CallKind, SuppliedCall, keep, over_budget
 from sidecar.domain.entry import Entry, EntryRef, Recorded, condense, entry_text

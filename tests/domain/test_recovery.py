@@ -4,6 +4,7 @@ from typing import Final
 
 import pytest
 from hypothesis import given
+from msgspec.structs import asdict
 from turnledger.compose import HISTORY_HEADING
 
 from sidecar.domain.block import CONTRACT, HistoryState, Kept, build
@@ -81,7 +82,7 @@ def test_the_digest_is_the_text_s() -> None:
 def test_megabytes_come_back(field: str) -> None:
     """A field of megabytes with every kind of line break is whole in the newest entry."""
     text = "é\r\n\x00\u2028\x85## Task\n" * 20_000
-    entry = Entry(**{**{name: getattr(PLAIN, name) for name in PLAIN.__slots__}, field: text})
+    entry = Entry(**{**asdict(PLAIN), field: text})
     block = read_block(build(keeping([entry]), NO_LIMIT).text, _PREAMBLE)
     name = "reply" if field == "final_text" else field
     assert block.entries[0].sections[name] == text

@@ -2,10 +2,10 @@
 
 import json
 import uuid
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sidecar.domain.entry import short_ids
 from tests.domain.making import PLAIN, block

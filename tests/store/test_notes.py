@@ -1,11 +1,11 @@
 """Notes live with one version of their entry: kept over restarts, asked for once, gone with the entry."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from sidecar.domain.eligibility import Conversation, TurnKey
 from sidecar.domain.entry import EntryRef, Note
@@ -92,7 +92,7 @@ async def test_only_the_very_reference(store: Store, change: dict[str, object]) 
     ref = (await store.append(key("a"), entry(), "id-a", 20)).ref
     await store.append(key("b"), entry(), "id-b", 20)
     assert ref is not None
-    order_id = _note_of(replace(ref, **change))  # type: ignore[arg-type]
+    order_id = _note_of(replace(ref, **change))
     assert await store.open_entry(_HERE, order_id) is None
     assert not await store.accept(_HERE, order_id, "foreign")
     assert await _notes(store) == ["", ""]

@@ -3,12 +3,12 @@
 import json
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from turnledger.compose import HISTORY_HEADING
 
 from sidecar.config.settings import ConversationSession

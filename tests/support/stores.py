@@ -6,11 +6,11 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import apsw
+from msgspec.structs import replace
 
 from sidecar.domain.block import Kept
 from sidecar.domain.eligibility import Conversation, TurnKey
