@@ -77,7 +77,7 @@ def build(kept: Kept, hard_limit: int) -> History:
     """
     if not (kept.recorded or kept.no_longer_kept or kept.unreadable):
         return History(HistoryState.EMPTY)
-    texts = _Texts(kept.entries)
+    texts = _Texts(kept.recorded)
     history = _assemble(kept, texts, SHARES)
     if history.size > hard_limit:
         return _within_hard_limit(kept, texts, hard_limit)
@@ -87,15 +87,15 @@ def build(kept: Kept, hard_limit: int) -> History:
 class _Texts:
     """The entries' texts, each made once, newest first, and only as many as are looked at: the others do not fit."""
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
-        self.ids = short_ids([entry.turn_id for entry in entries])
-        self._entries = entries
+    def __init__(self, recorded: Sequence[Recorded]) -> None:
+        self.ids = short_ids([each.entry.turn_id for each in recorded])
+        self._recorded = recorded
         self._made: list[str] = []
 
     def newest_first(self) -> Iterator[str]:
-        for place, entry in enumerate(reversed(self._entries)):
+        for place, each in enumerate(reversed(self._recorded)):
             if place == len(self._made):
-                self._made.append(entry_text(entry, self.ids[entry.turn_id]))
+                self._made.append(each.text(self.ids[each.entry.turn_id]))
             yield self._made[place]
 
     def newest(self, count: int) -> list[str]:
@@ -104,7 +104,7 @@ class _Texts:
 
     def name_in_newest(self, fields: frozenset[Field]) -> None:
         """Let these fields of the newest stand by size and digest."""
-        newest = self._entries[-1]
+        newest = self._recorded[-1].entry
         self._made[0] = entry_text(newest, self.ids[newest.turn_id], fields)
 
 

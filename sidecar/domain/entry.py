@@ -15,6 +15,10 @@ from sidecar.domain.limits import TURN_ID_CHARACTERS
 from sidecar.domain.payload import fingerprint, named_notice
 from sidecar.domain.text import quote, size_of, word_or_quoted
 
+#: Of what an entry looks like in the block, its heading apart. Any change of that is a new version: a body that was
+#: kept under another one is not used any more.
+RENDERING_VERSION: Final = 1
+
 #: The decision of a turn that simply ended; the only one that is not shown.
 DONE: Final = "done"
 
@@ -56,10 +60,11 @@ class EntryRef(Struct, frozen=True, gc=False):
 
 
 class Recorded(Struct, frozen=True, gc=False):
-    """An entry as it is kept."""
+    """An entry as it is kept, and its body where that was kept beside it under the present rendering, else empty."""
 
     ref: EntryRef
     entry: Entry
+    body: str = ""
 
     @property
     def note(self) -> str:
@@ -67,6 +72,10 @@ class Recorded(Struct, frozen=True, gc=False):
         note = self.entry.note
         current = (self.ref.version, INSTRUCTIONS_VERSION)
         return note.text if note and (note.entry_version, note.instructions_version) == current else ""
+
+    def text(self, short_id: str) -> str:
+        """The entry in the block."""
+        return _headed(self.entry, short_id, self.body or entry_body(self.entry))
 
 
 class Field(StrEnum):
@@ -81,29 +90,34 @@ class Field(StrEnum):
 
 
 def entry_text(entry: Entry, short_id: str, named: frozenset[Field] = frozenset()) -> str:
-    """The entry in the block: its heading, then its sections, apart by one blank line, with no line break at the end.
+    """The entry in the block: its heading, then its body. The fields in `named` stand by size and digest."""
+    return _headed(entry, short_id, entry_body(entry, named))
 
-    The fields in `named` stand by size and digest instead of whole.
-    """
+
+def entry_body(entry: Entry, named: frozenset[Field] = frozenset()) -> str:
+    """The entry's sections, apart by one blank line, with no line break at the end."""
     sections = [_section(label, field, text, named) for field, label, text in _labelled(entry)]
     if entry.decision != DONE:
         sections.append(f"Turn ended: {entry.decision}")
-    return "\n\n".join([f"### {entry.completed_at} (turn {short_id})", *sections])
+    return "\n\n".join(sections)
 
 
-def rendered_bytes(entry: Entry) -> int:
+def rendered_bytes(entry: Entry, body: str) -> int:
     """What the entry takes in a block, in bytes of UTF-8: a little more where its id must be shown longer there."""
-    return size_of(entry_text(entry, short_ids([entry.turn_id])[entry.turn_id]))
+    return size_of(_headed(entry, short_ids([entry.turn_id])[entry.turn_id], body))
 
 
-def entry_text_within(entry: Entry, limit: int) -> str:
-    """The entry alone, within `limit` bytes if naming its own largest fields can make it so."""
+def alone_within(recorded: Recorded, limit: int) -> str:
+    """The entry's text alone, within `limit` bytes if naming its own largest fields can make it so."""
+    entry = recorded.entry
     short_id = short_ids([entry.turn_id])[entry.turn_id]
-    text = entry_text(entry, short_id)
+    text = recorded.text(short_id)
+    if size_of(text) <= limit:
+        return text
     for named in largest_first(entry):
+        text = entry_text(entry, short_id, named)
         if size_of(text) <= limit:
             break
-        text = entry_text(entry, short_id, named)
     return text
 
 
@@ -132,6 +146,10 @@ def short_ids(turn_ids: Sequence[str]) -> dict[str, str]:
         turn_id: word_or_quoted(turn_id[: max(TURN_ID_CHARACTERS, shared[place] + 1, shared[place + 1] + 1)])
         for place, turn_id in enumerate(ordered)
     }
+
+
+def _headed(entry: Entry, short_id: str, body: str) -> str:
+    return f"### {entry.completed_at} (turn {short_id})\n\n{body}"
 
 
 def _labelled(entry: Entry) -> Iterator[tuple[Field, str, str]]:

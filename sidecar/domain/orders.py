@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sidecar.domain.calls import SuppliedCall, over_budget, shown
-from sidecar.domain.entry import Entry, EntryRef, Recorded, entry_text_within
+from sidecar.domain.entry import EntryRef, Recorded, alone_within
 from sidecar.domain.instructions import INSTRUCTIONS_VERSION, OrderKind, after_text, before_text
 from sidecar.domain.limits import CONDENSED_BYTES, NOTE_BYTES, ORDER_BYTES
 from sidecar.domain.payload import fingerprint
@@ -78,13 +78,13 @@ def payload_orders(recorded: Recorded, supplied: Iterable[SuppliedCall]) -> list
 
 def note_order(recorded: Recorded) -> Order:
     """The order for the note of one entry: its text is the entry as rendered."""
-    text = note_text(recorded.entry)
+    text = note_text(recorded)
     return _order(OrderId(recorded.ref, OrderKind.NOTE), text, fingerprint(text)[1])
 
 
-def note_text(entry: Entry) -> str:
+def note_text(recorded: Recorded) -> str:
     """The entry as a note's original: whole, or with its largest fields by name where it is past the order limit."""
-    return entry_text_within(entry, ORDER_BYTES)
+    return alone_within(recorded, ORDER_BYTES)
 
 
 def _order(order_id: OrderId, text: str, digest: str) -> Order:

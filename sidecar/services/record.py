@@ -179,7 +179,7 @@ class Record:
 def _original(order_id: OrderId, recorded: Recorded, fit: Fit) -> str | None:
     """The text that the rewrite is judged by, or None where what came back is not what the order was issued for."""
     if order_id.kind is OrderKind.NOTE:
-        return note_text(recorded.entry)
+        return note_text(recorded)
     is_order_text = len(fit.original) <= ORDER_BYTES and fingerprint(fit.original)[1] == order_id.digest
     return fit.original if is_order_text else None
 

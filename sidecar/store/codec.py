@@ -4,14 +4,32 @@ import hashlib
 from typing import Final, Self
 
 import msgspec
+from msgspec.structs import astuple
 
 from sidecar.domain.eligibility import TurnKey
-from sidecar.domain.entry import Entry, rendered_bytes
+from sidecar.domain.entry import RENDERING_VERSION, Entry, entry_body, rendered_bytes
+from sidecar.domain.limits import BLOCK_BYTES
 
 _CHECKSUM_BYTES: Final = 16
 
+
+class _Body(msgspec.Struct, frozen=True, gc=False):
+    """An entry's body among its bytes, and the rendering that it is of."""
+
+    body: str = ""
+    rendering: int = 0
+
+
+class _Stored(Entry, frozen=True, gc=False, omit_defaults=True):
+    """An entry as bytes: its fields, and the body beside them."""
+
+    body: str = ""
+    rendering: int = 0
+
+
 _encoder: Final = msgspec.msgpack.Encoder()
-_decoder: Final = msgspec.msgpack.Decoder(Entry)
+_entries: Final = msgspec.msgpack.Decoder(Entry)
+_bodies: Final = msgspec.msgpack.Decoder(_Body)
 
 
 class Unreadable(Exception):
@@ -49,9 +67,15 @@ class Sealed(msgspec.Struct, frozen=True, gc=False):
 
 
 def seal(identity: Identity, entry: Entry) -> Sealed:
-    """The entry's bytes are MessagePack with the fields by name, so that a later program can add one."""
-    data = _encoder.encode(entry)
-    return Sealed(data, checksum(identity, data), rendered_bytes(entry))
+    """The entry's bytes are MessagePack with the fields by name, so that a later program can add one.
+
+    The body is kept beside the fields unless it is longer than a block: History then has nothing to render.
+    """
+    body = entry_body(entry)
+    size = rendered_bytes(entry, body)
+    kept = (body, RENDERING_VERSION) if size <= BLOCK_BYTES else ()
+    data = _encoder.encode(_Stored(*astuple(entry), *kept))
+    return Sealed(data, checksum(identity, data), size)
 
 
 def checksum(identity: Identity, data: bytes) -> bytes:
@@ -71,11 +95,12 @@ def checksum(identity: Identity, data: bytes) -> bytes:
     return digest.digest()
 
 
-def decode(identity: Identity, data: bytes, expected: bytes) -> Entry:
-    """The entry. Raises `Unreadable`."""
+def decode(identity: Identity, data: bytes, expected: bytes) -> tuple[Entry, str]:
+    """The entry, and its body unless that is not there or of another rendering; then empty. Raises `Unreadable`."""
     if checksum(identity, data) != expected:
         raise Unreadable
     try:
-        return _decoder.decode(data)
+        entry, kept = _entries.decode(data), _bodies.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Unreadable from error
+    return entry, kept.body if kept.rendering == RENDERING_VERSION else ""

@@ -43,10 +43,10 @@ class Row(Struct, frozen=True, gc=False):
         if self.data is None or self.checksum is None:
             return None
         try:
-            entry = decode(self._identity(self.version), self.data, self.checksum)
+            entry, body = decode(self._identity(self.version), self.data, self.checksum)
         except Unreadable:
             return None
-        return Recorded(EntryRef(self.row_id, self.entry_id.decode(), self.version), entry)
+        return Recorded(EntryRef(self.row_id, self.entry_id.decode(), self.version), entry, body)
 
     def replace(self, db: apsw.Connection, entry: Entry, version: int) -> None:
         """Put the entry in this one's place."""

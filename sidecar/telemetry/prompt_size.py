@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 
 from opentelemetry._logs import Logger, SeverityNumber
 
@@ -17,8 +16,13 @@ def prompt_size_reporter(logger: Logger) -> Callable[[Round, PromptSize], None]:
     """A function that emits the event on `logger`. Sizes are bytes of UTF-8."""
 
     def report(this: Round, size: PromptSize) -> None:
-        attributes = {
-            **asdict(size),
+        attributes: dict[str, str | int] = {
+            "user_bytes": size.user_bytes,
+            "history_bytes": size.history_bytes,
+            "task_bytes": size.task_bytes,
+            "context_bytes": size.context_bytes,
+            "prior_work_bytes": size.prior_work_bytes,
+            "approximate_tokens": size.approximate_tokens,
             "phase": this.phase.value,
             "iteration": this.iteration,
             "agent_handle": this.conversation.agent_handle,

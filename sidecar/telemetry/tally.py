@@ -8,6 +8,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from opentelemetry.sdk.metrics.export import (
     AggregationTemporality,
@@ -20,6 +21,7 @@ from opentelemetry.sdk.metrics.export import (
 Series = tuple[tuple[str, str], ...]
 
 
+@lru_cache(maxsize=1024)
 def series(**attributes: str) -> Series:
     """The attributes of one series; a name's `__` stands for a dot, and a trailing `_` is left out."""
     return tuple(sorted((name.rstrip("_").replace("__", "."), value) for name, value in attributes.items()))
