@@ -19,6 +19,9 @@ APPLICATION_ID: Final = 0x544C4447
 
 _CACHE_KIB: Final = 8 * 1024
 
+#: How long the end of a checkpoint waits for readers, in milliseconds. Appends wait behind it.
+_CHECKPOINT_WAIT_MS: Final = 4
+
 
 def open_writer(path: Path, vfs: str | None = None) -> apsw.Connection:
     """The connection that will write. Creates the file, readable by its owner alone, and changes nothing of one that is
@@ -29,6 +32,7 @@ def open_writer(path: Path, vfs: str | None = None) -> apsw.Connection:
     _create_private(path)
     db = apsw.Connection(str(path), vfs=vfs)
     _wait_for_foreign_locks(db)
+    _leave_the_log(db)
     return db
 
 
@@ -47,8 +51,21 @@ def open_reader(path: Path, vfs: str | None = None) -> apsw.Connection:
     db = apsw.Connection(str(path), vfs=vfs, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         _wait_for_foreign_locks(db)
+        _leave_the_log(db)
         _bound_the_cache(db)
         db.pragma("query_only", True)
+    except apsw.Error:
+        db.close()
+        raise
+    return db
+
+
+def open_mover(path: Path, vfs: str) -> apsw.Connection:
+    """A connection that moves the log of a store that a writer has opened. Raises `apsw.Error`."""
+    db = apsw.Connection(str(path), vfs=vfs, flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        db.set_busy_timeout(_CHECKPOINT_WAIT_MS)
+        db.execute("SELECT 1 FROM schema_migrations").fetchall()  # one that has read nothing knows of no log
     except apsw.Error:
         db.close()
         raise
@@ -79,6 +96,12 @@ def _create_private(path: Path) -> None:
 
 def _wait_for_foreign_locks(db: apsw.Connection) -> None:
     db.set_busy_timeout(BUSY_TIMEOUT_MS)
+
+
+def _leave_the_log(db: apsw.Connection) -> None:
+    """Moving it is another connection's, which no commit waits for and which leaves no remnants (`remnants.py`)."""
+    db.pragma("wal_autocheckpoint", 0)
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
 
 
 def _give_space_back_in_steps(db: apsw.Connection) -> None:

@@ -1,8 +1,8 @@
-"""The open store: two connections, and what each thread does with its own. Blocking; `Store` keeps it off the loop."""
+"""The open store: a connection for each thread, and what it does with it. Blocking; `Store` keeps it off the loop."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -13,8 +13,9 @@ import apsw
 
 from sidecar.domain.errors import Code, LedgerError
 from sidecar.store.commit import commit_together
-from sidecar.store.connection import BUSY_TIMEOUT_MS, open_reader, open_writer, prepare_to_write
+from sidecar.store.connection import open_reader, open_writer, prepare_to_write
 from sidecar.store.errors import translated
+from sidecar.store.log import LogMover
 from sidecar.store.migrate import migrate, missing, shipped
 from sidecar.store.observer import UNOBSERVED, StoreObserver
 from sidecar.store.reserve import Reserve
@@ -24,9 +25,6 @@ T = TypeVar("T")
 
 #: SQLite's instructions between two looks at whether a long read should end: some milliseconds.
 _INSTRUCTIONS: Final = 100_000
-
-#: How long a checkpoint waits for readers, in milliseconds. Appends wait behind it, and ours read for less than that.
-_CHECKPOINT_WAIT_MS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,7 @@ class Alone:
 
 
 class Database:
-    """One writing and one reading connection to a migrated store."""
+    """A writing and a reading connection to a migrated store, and one that moves the log."""
 
     def __init__(self, path: Path, *, now: int, vfs: str | None = None, observer: StoreObserver = UNOBSERVED) -> None:
         """Open and migrate. Raises `LedgerError`, and `OSError` if the file cannot be created."""
@@ -48,6 +46,8 @@ class Database:
         self._vfs = vfs
         self._observer = observer
         self._closing = threading.Event()
+        #: Frames in the log after the last commit.
+        self.log_frames = 0
         self._reserve = Reserve(path.with_name(path.name + ".reserve"))
         with _opening(), translated():
             self._writer = open_writer(path, vfs)
@@ -56,9 +56,11 @@ class Database:
                 prepare_to_write(self._writer)
                 migrate(self._writer, lacking, now)
                 self._reader = open_reader(path, vfs)
+                self._log = LogMover(path, vfs)
             except (apsw.Error, LedgerError):
                 self._writer.close()
                 raise
+        self._writer.set_wal_hook(self._note_frames)
         self._file = _identity(path)
         self._reserve.hold()
 
@@ -82,9 +84,17 @@ class Database:
         deleted: int = self._freeing(partial(_commit_alone, self._writer, delete_some, self._observer))
         return deleted
 
-    def truncate_log(self) -> bool:
-        """Move the write-ahead log into the file and empty it. False while a reader holds it. For `Alone`."""
-        return self._freeing(partial(_truncate_log, self._writer))
+    def move_log(self) -> None:
+        """Move most of the log into the file, beside the writer. On any thread but the two. Raises `LedgerError`."""
+        self._log.move()
+
+    def begin_log_anew(self) -> bool:
+        """Move the rest, and let the log begin at its start. False while a reader holds it. For `Alone`."""
+        return self._log.begin_anew()
+
+    def empty_log(self) -> bool:
+        """Move the rest, and cut the log to nothing. False while a reader holds it. For `Alone`."""
+        return self._freeing(self._log.empty)
 
     def once_alone(self, job: Callable[[apsw.Connection], T]) -> T:
         """Run the job outside any transaction of ours, on the writer's connection. For `Alone`."""
@@ -112,11 +122,15 @@ class Database:
         self._closing.set()
 
     def close(self) -> None:
-        """Close both connections; the last one moves the log into the file."""
-        try:
-            self._reader.close()
-        finally:
-            self._writer.close()
+        """Close the connections; the last one moves the log into the file."""
+        with ExitStack() as closing:
+            closing.callback(self._log.close)
+            closing.callback(self._writer.close)
+            closing.callback(self._reader.close)
+
+    def _note_frames(self, _db: apsw.Connection, _schema: str, frames: int) -> int:
+        self.log_frames = frames
+        return apsw.SQLITE_OK
 
     def _run_together(self, jobs: Sequence[Job]) -> Sequence[Outcome[Any]]:
         return commit_together(self._writer, jobs, self._observer)
@@ -163,18 +177,6 @@ def _commit_alone(db: apsw.Connection, job: Job, observer: StoreObserver) -> Any
     if outcome.error:
         raise outcome.error
     return outcome.value
-
-
-@translated()
-def _truncate_log(db: apsw.Connection) -> bool:
-    db.set_busy_timeout(_CHECKPOINT_WAIT_MS)
-    try:
-        db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-    except apsw.BusyError:
-        return False
-    finally:
-        db.set_busy_timeout(BUSY_TIMEOUT_MS)
-    return True
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

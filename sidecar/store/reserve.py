@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-#: Enough for the log of one batch of deletes and for its checkpoint.
-RESERVE_BYTES: Final = 4 * 1024 * 1024
+#: Enough for the log of one batch of deletes, and for a log of twice `log.MOVE_FRAMES` to be moved into the file.
+RESERVE_BYTES: Final = 8 * 1024 * 1024
 
 
 class Reserve:

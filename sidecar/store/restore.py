@@ -5,6 +5,8 @@ before anything is replaced. A crash at any point leaves the old store or the ne
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +21,7 @@ from sidecar.store.errors import translated
 from sidecar.store.forgotten import forget_again
 from sidecar.store.migrate import migrate, missing, shipped
 from sidecar.store.progress import Progress, Report
+from sidecar.store.remnants import WithoutRemnants
 
 _PAGES: Final = 1_000
 
@@ -73,13 +76,9 @@ def _copy(backup: Path, fresh: Path, report: Report) -> None:
         if not found.sound:
             raise LedgerError(Code.STORE_CORRUPT, f"{backup} does not pass the check, and was not restored")
         os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-        target = apsw.Connection(str(fresh), flags=apsw.SQLITE_OPEN_READWRITE)
-        try:
-            with target.backup("main", source, "main") as copying:
-                while not copying.step(_PAGES):
-                    report(Progress("pages", copying.page_count - copying.remaining, copying.page_count))
-        finally:
-            target.close()
+        with _connected(fresh) as target, target.backup("main", source, "main") as copying:
+            while not copying.step(_PAGES):
+                report(Progress("pages", copying.page_count - copying.remaining, copying.page_count))
     finally:
         source.close()
 
@@ -110,16 +109,27 @@ def _forgotten(store: Path, *, forget_unknown: bool) -> list[tuple[bytes, int]]:
 
 def _prepare(fresh: Path, digests: list[tuple[bytes, int]], now: int, report: Report) -> int:
     """Bring the copy up to this program's schema, and forget again what was forgotten. Answers how many turns went."""
-    db = apsw.Connection(str(fresh), flags=apsw.SQLITE_OPEN_READWRITE)
-    try:
+    with _connected(fresh) as db:
         prepare_to_write(db)
         migrate(db, missing(db, shipped()), now)
         again = forget_again(db, digests)
         report(Progress("forgotten again", again, again))
         db.pragma("journal_mode", "delete")  # one file, to be renamed alone
         return again
+
+
+@contextmanager
+def _connected(fresh: Path) -> Iterator[apsw.Connection]:
+    """A connection that leaves no remnants in the file, not even those that the backup has."""
+    vfs = WithoutRemnants(None)
+    try:
+        db = apsw.Connection(str(fresh), vfs=vfs.vfs_name, flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            yield db
+        finally:
+            db.close()
     finally:
-        db.close()
+        vfs.unregister()
 
 
 def _verify(fresh: Path, report: Report) -> tuple[int, int]:

@@ -25,6 +25,7 @@ from sidecar.store.check import CheckReport, check
 from sidecar.store.database import Alone, Database
 from sidecar.store.history import Reading, read_history
 from sidecar.store.lock import Lock
+from sidecar.store.log import MOVE_FRAMES
 from sidecar.store.observer import UNOBSERVED, StoreObserver
 from sidecar.store.progress import Progress, Report
 from sidecar.store.rewrite import accept, find_open
@@ -32,7 +33,7 @@ from sidecar.store.row import find_entry
 from sidecar.store.settle import Settled, settle
 from sidecar.store.sweep import START, Place, Swept, expire_some, give_back_some, overfull, sweep_some
 from sidecar.store.totals import Sizes, Totals, free_bytes, read_sizes, read_totals
-from sidecar.store.transaction import move_log, touch
+from sidecar.store.transaction import touch
 from sidecar.store.worker import Worker
 
 T = TypeVar("T")
@@ -45,6 +46,9 @@ _LOCK_POLL_S: Final = 0.2
 
 #: Seconds between tries to open a store that could not be opened, and between tries to empty a log that a reader holds.
 _RETRY_S: Final = 1.0
+
+#: Seconds between tries to empty a log that a reader holds, before that is said: our own readers are done within them.
+_RESTS_S: Final = (0.01, 0.02, 0.04, 0.08, 0.0)
 
 #: A sweep rests so many times as long as it works: it takes a quarter of the writer's time at most.
 _REST: Final = 3
@@ -76,6 +80,8 @@ class Store:
         self._refusal: LedgerError | None = LedgerError(Code.STORE_UNAVAILABLE, _STARTING)
         self._opening: asyncio.Task[None] | None = None
         self._erasing: asyncio.Task[None] | None = None
+        self._mover: asyncio.Task[None] | None = None
+        self._moving = asyncio.Lock()
         self._closing = asyncio.Event()
         self._owned = asyncio.Event()
         self._database: Database | None = None
@@ -101,7 +107,8 @@ class Store:
         self._closing.set()
         self._refusal = LedgerError(Code.STORE_UNAVAILABLE, _CLOSING)
         try:
-            await asyncio.gather(*(task for task in (self._opening, self._erasing) if task is not None))
+            tasks = (self._opening, self._erasing, self._mover)
+            await asyncio.gather(*(task for task in tasks if task is not None))
             if self._database is not None:
                 self._database.interrupt_beside()
                 await self._writer.stop()
@@ -161,7 +168,7 @@ class Store:
 
     async def finish_erasure(self) -> bool:
         """Empty the log of what was deleted. False while a reader holds it: then it is tried again until it is done."""
-        complete = await self._truncate_log()
+        complete = await self._empty_log()
         if not complete and (self._erasing is None or self._erasing.done()):
             self._erasing = asyncio.create_task(self._keep_erasing())
         return complete
@@ -179,9 +186,7 @@ class Store:
         if max_entries is not None:
             trimmed = await self._trim_all(max_entries)
         given_back = await self._again(give_back_some)
-        with suppress(LedgerError):  # most of the log, beside the writer: what that has to move holds it the less
-            await self._beside(move_log)
-        return Swept(swept, trimmed, expired, given_back, log_is_empty=await self._truncate_log())
+        return Swept(swept, trimmed, expired, given_back, log_is_empty=await self._empty_log())
 
     async def totals(self) -> Totals:
         """Count what is in the store."""
@@ -244,12 +249,15 @@ class Store:
         return await self._reader.run(job)
 
     async def _write(self, job: Callable[[apsw.Connection], T]) -> T:
-        self._require_open()
-        return await self._writer.run(job)
+        database = self._require_open()
+        written = await self._writer.run(job)
+        self._look_at_log(database)
+        return written
 
     async def _erase(self, delete_some: Callable[[apsw.Connection], int]) -> int:
         database = self._require_open()
         deleted: int = await self._writer.run(Alone(partial(database.erase, delete_some)))
+        self._look_at_log(database)
         return deleted
 
     async def _copy(self, to: Path, report: Report, giving_up: Event) -> BackupReport:
@@ -307,10 +315,34 @@ class Store:
             if deleted < forgotten.BATCH_ROWS:
                 return total
 
-    async def _truncate_log(self) -> bool:
+    async def _empty_log(self) -> bool:
+        """Empty the log. False while a reader holds it. Most of it is moved beside the writer first."""
         database = self._require_open()
-        complete: bool = await self._writer.run(Alone(database.truncate_log))
-        return complete
+        for rest_s in _RESTS_S:
+            async with self._moving:
+                with suppress(LedgerError):  # a full disk among others, where the reserve helps what comes next
+                    await asyncio.to_thread(database.move_log)
+                complete: bool = await self._writer.run(Alone(database.empty_log))
+            if complete:
+                return True
+            await asyncio.sleep(rest_s)
+        return False
+
+    def _look_at_log(self, database: Database) -> None:
+        """Have the log moved once it is long. Appends go on meanwhile."""
+        if database.log_frames >= MOVE_FRAMES and (self._mover is None or self._mover.done()):
+            self._mover = asyncio.create_task(self._move_log(database))
+
+    async def _move_log(self, database: Database) -> None:
+        """Once it can begin anew the log is as long as it was; where a reader or a fault keeps it, later."""
+        try:
+            async with self._moving:
+                await asyncio.to_thread(database.move_log)
+                if await self._writer.run(Alone(database.begin_log_anew)):
+                    return
+        except LedgerError as error:
+            _log.warning("the log cannot be moved into the store's file, and grows: %s", error.message)
+        await self._closes_within(_RETRY_S)
 
     async def _keep_erasing(self) -> None:
         """Until the log is empty, or the store closes, which empties it too."""
@@ -320,7 +352,7 @@ class Store:
 
     async def _log_is_empty(self) -> bool:
         try:
-            return await self._truncate_log()
+            return await self._empty_log()
         except LedgerError as error:
             _log.warning("what was forgotten is not yet erased: %s", error.message)
             return False

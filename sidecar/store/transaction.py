@@ -37,9 +37,3 @@ def transaction(db: apsw.Connection, kind: Kind, committed: Callable[[float], No
 def touch(db: apsw.Connection) -> None:
     """Write something that means nothing. A row that is written as it is would not do: SQLite leaves out the write."""
     db.pragma("user_version", 1 - db.pragma("user_version"))
-
-
-def move_log(db: apsw.Connection) -> None:
-    """Move into the file what of the log no reader needs, while the writer goes on."""
-    db.execute("SELECT 1 FROM schema_migrations").fetchall()  # a connection that has read nothing knows of no log
-    db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)

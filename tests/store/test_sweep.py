@@ -106,6 +106,7 @@ async def test_space_goes_back_to_the_disk(tmp_path: Path) -> None:
     async with open_store(path, clock=Clock(OLD)) as store:
         for number in range(40):
             await record(store, key(f"w{number}"), "canary" * 20_000)
+        assert await store.finish_erasure()  # all of it in the file
         before = path.stat().st_size
         swept = await store.sweep(BETWEEN, None)
         assert swept.swept == 40

@@ -61,11 +61,14 @@ def entry(text: str = _PLAIN.final_text, **changes: Any) -> Entry:
 
 @asynccontextmanager
 async def open_store(path: Path, *, clock: Clock | None = None, vfs: str | None = None) -> AsyncIterator[Store]:
-    """An open store, closed at the end."""
+    """An open store, closed at the end. What its opening began is over, where nothing holds that up: a test that counts
+    syncs or fails one has its own alone."""
     store = Store(path, clock=clock or Clock(), vfs=vfs)
     store.start()
     try:
         await store.opened()
+        assert store._erasing is not None
+        await asyncio.wait({store._erasing}, timeout=0.3)
         yield store
     finally:
         await store.close()
