@@ -5,15 +5,17 @@ import random
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import click
 
+from tests.torture import crash
 from tests.torture.experiment import Experiment, Finding, Scale
 
-EXPERIMENTS: Final[Sequence[Experiment]] = ()
+EXPERIMENTS: Final[Sequence[Experiment]] = (crash.EXPERIMENT,)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -30,8 +32,8 @@ def torture(only: tuple[str, ...], seed: int | None, *, quick: bool) -> None:
     findings = [(each, finding) for each in chosen for finding in _run(each, scale)]
     print("\n".join(_table(findings)))
     for each, finding in findings:
-        for way in finding.broken:
-            print(f"BROKEN in {each.name}: {finding.promise}: {way}")
+        for way, times in Counter(finding.broken).items():
+            print(f"BROKEN in {each.name}: {finding.promise}: {way} ({times} times)")
     sys.exit(any(finding.broken for _, finding in findings))
 
 
