@@ -12,10 +12,10 @@ from typing import Final
 
 import click
 
-from tests.torture import crash
+from tests.torture import crash, power
 from tests.torture.experiment import Experiment, Finding, Scale
 
-EXPERIMENTS: Final[Sequence[Experiment]] = (crash.EXPERIMENT,)
+EXPERIMENTS: Final[Sequence[Experiment]] = (crash.EXPERIMENT, power.EXPERIMENT)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
