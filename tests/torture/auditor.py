@@ -20,6 +20,9 @@ from sidecar.store.row import Row
 LONG: Final = "the valve at the north gate was opened a little and closed again " * 5
 REWRITE: Final = "the valve was opened and closed"
 
+#: What callers do, and how often.
+WORKS: Final[Mapping[str, int]] = {"append": 70, "settle": 12, "fit": 12, "forget": 6}
+
 #: Turns of one conversation: as many as are kept, so that none is trimmed.
 _TURNS: Final = 20
 
@@ -115,9 +118,9 @@ class Figures:
 class Auditor:
     """Several callers, each with conversations of its own, so that the order of what it was answered is known."""
 
-    def __init__(self, callers: int, seed: int) -> None:
+    def __init__(self, callers: int, seed: int, works: Mapping[str, int] = WORKS) -> None:
         self._chance = random.Random(seed)
-        self._callers = [_Caller(number, random.Random(f"{seed}.{number}")) for number in range(callers)]
+        self._callers = [_Caller(number, random.Random(f"{seed}.{number}"), works) for number in range(callers)]
         self.figures = Figures()
 
     @property
@@ -157,8 +160,9 @@ class Auditor:
 
 
 class _Caller:
-    def __init__(self, number: int, chance: random.Random) -> None:
+    def __init__(self, number: int, chance: random.Random, works: Mapping[str, int]) -> None:
         self._number = number
+        self._works = works
         self._chance = chance
         self.turns: list[Turn] = []
         self.flying: tuple[str, Turn] | None = None
@@ -176,7 +180,7 @@ class _Caller:
 
     def _next(self) -> tuple[str, Turn]:
         known = [turn for turn in self.turns[-_TURNS:] if turn.entry_id and not turn.forgotten]
-        work = self._chance.choices(["append", "settle", "fit", "forget"], [70, 12, 12, 6])[0]
+        work = self._chance.choices(list(self._works), list(self._works.values()))[0]
         fitting = {
             "settle": [turn for turn in known if not turn.settled],
             "fit": [turn for turn in known if turn.order_id and not (turn.fitted or turn.settled)],

@@ -108,8 +108,8 @@ async def run(folder: Path, scale: Scale, say: Say) -> Sequence[Finding]:
         Finding(
             "What was acknowledged before a SIGKILL is there after it: once, verbatim, in order; other calls went"
             " through whole or not at all",
-            f"{tally.kills} kills with {tally.in_flight} calls in flight ({tally.with_upkeep} during a sweep or backup),"
-            f" {tally.starts_killed} more of a start; {effects} acknowledged; {went} Appends without an answer had gone"
+            f"{tally.kills} kills with {tally.in_flight} calls in flight ({tally.with_upkeep} during a sweep or backup)"
+            f" and {tally.starts_killed} more of a start; {effects} acknowledged; {went} Appends without an answer had gone"
             f" through; {again} turns redelivered; {tally.shown} Histories read; {tally.checks} checks;"
             f" {tally.backups} finished backups",
             broken,
