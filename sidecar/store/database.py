@@ -16,7 +16,7 @@ from sidecar.store.commit import commit_together
 from sidecar.store.connection import open_reader, open_writer, prepare_to_write
 from sidecar.store.errors import translated
 from sidecar.store.log import LogMover
-from sidecar.store.migrate import migrate, missing, shipped
+from sidecar.store.migrate import migrate, missing, require_schema, shipped
 from sidecar.store.observer import UNOBSERVED, StoreObserver
 from sidecar.store.reserve import Reserve
 from sidecar.store.worker import Job, Outcome, attempt
@@ -25,6 +25,11 @@ T = TypeVar("T")
 
 #: SQLite's instructions between two looks at whether a long read should end: some milliseconds.
 _INSTRUCTIONS: Final = 100_000
+
+
+#: A first start that was cut off leaves an empty file and no reserve. With one the store was open before, and to begin
+#: anew in silence would pass off everything in it as never said.
+_EMPTIED: Final = "the store's file is empty, and was in use before; restore a backup, or remove the file to begin anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +54,15 @@ class Database:
         #: Frames in the log after the last commit.
         self.log_frames = 0
         self._reserve = Reserve(path.with_name(path.name + ".reserve"))
+        if self._reserve.is_there and path.exists() and not path.stat().st_size:
+            raise LedgerError(Code.STORE_CORRUPT, _EMPTIED)
         with _opening(), translated():
             self._writer = open_writer(path, vfs)
             try:
                 lacking = missing(self._writer, shipped())
                 prepare_to_write(self._writer)
                 migrate(self._writer, lacking, now)
+                require_schema(self._writer, shipped())
                 self._reader = open_reader(path, vfs)
                 self._log = LogMover(path, vfs)
             except (apsw.Error, LedgerError):

@@ -25,6 +25,9 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 """
 
 
+_SCHEMA: Final = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
+
+
 @dataclass(frozen=True, slots=True)
 class Migration:
     """One step of the schema, named as its file: `0001_conversation_sessions.sql`."""
@@ -68,6 +71,21 @@ def migrate(db: apsw.Connection, migrations: Sequence[Migration], now: int) -> N
     """Apply the migrations in their order, each whole or not at all. `now` is seconds since 1970, UTC."""
     for migration in migrations:
         _apply(db, migration, now)
+
+
+def require_schema(db: apsw.Connection, migrations: Sequence[Migration]) -> None:
+    """Raises `LedgerError` STORE_CORRUPT where a table or an index is not what the migrations make.
+
+    A damaged schema would make each statement fail as if it were wrong, or hide rows behind an index of another shape.
+    """
+    fresh = apsw.Connection(":memory:")
+    try:
+        migrate(fresh, migrations, 0)
+        lacking = set(fresh.execute(_SCHEMA)) - set(db.execute(_SCHEMA))
+    finally:
+        fresh.close()
+    if lacking:
+        raise LedgerError(Code.STORE_CORRUPT, "the store's schema is damaged; restore it from a backup")
 
 
 def _refuse_foreign(db: apsw.Connection) -> None:

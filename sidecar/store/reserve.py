@@ -16,6 +16,11 @@ class Reserve:
         self._path = path
         self._held = False
 
+    @property
+    def is_there(self) -> bool:
+        """Whether this or an earlier process took the space."""
+        return self._path.exists()
+
     def hold(self) -> bool:
         """Take the space, if it is not held. False if the disk has none to give."""
         if self._held:

@@ -167,8 +167,11 @@ class Store:
         return await self._erase_all(lambda db: forgotten.forget_some_of_seat(db, agent_handle, self._clock()))
 
     async def finish_erasure(self) -> bool:
-        """Empty the log of what was deleted. False while a reader holds it: then it is tried again until it is done."""
-        complete = await self._empty_log()
+        """Empty the log of what was deleted. False while a reader or a fault keeps it: then it is tried again.
+
+        No fault is raised: what was deleted is gone from every answer, and whoever asked for it is to be told that.
+        """
+        complete = await self._log_is_empty()
         if not complete and (self._erasing is None or self._erasing.done()):
             self._erasing = asyncio.create_task(self._keep_erasing())
         return complete

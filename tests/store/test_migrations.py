@@ -1,5 +1,6 @@
 """Bringing a store to the program's schema, all of a step or none of it."""
 
+import asyncio
 import hashlib
 from pathlib import Path
 from typing import Any
@@ -151,3 +152,34 @@ def test_file_is_marked_as_ours(store_path: Path) -> None:
     Database(store_path, now=1).close()
     with beside(store_path) as db:
         assert db.pragma("application_id") == APPLICATION_ID
+
+
+async def test_a_damaged_schema_is_refused(store_path: Path) -> None:
+    """A store whose index was made another is refused as damaged, before a statement fails on it or hides rows."""
+    async with open_store(store_path) as store:
+        await record(store, key("a"))
+    with beside(store_path) as db:
+        db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+        db.pragma("writable_schema", True)
+        db.execute(
+            "UPDATE sqlite_schema SET sql = replace(sql, 'ordinal', 'version') WHERE name LIKE '%by_conversation'"
+        )
+    with pytest.raises(LedgerError) as raised:
+        async with open_store(store_path):
+            pass
+    assert raised.value.code is Code.STORE_CORRUPT
+
+
+async def test_an_emptied_store_is_no_new_one(store_path: Path) -> None:
+    """A file that lost its content is refused; one that a first start left empty is opened."""
+    await asyncio.to_thread(store_path.touch)
+    async with open_store(store_path) as store:
+        await record(store, key("a"))
+    await asyncio.to_thread(store_path.write_bytes, b"")
+    with pytest.raises(LedgerError, match="remove the file") as raised:
+        async with open_store(store_path):
+            pass
+    assert raised.value.code is Code.STORE_CORRUPT
+    await asyncio.to_thread(store_path.unlink)
+    async with open_store(store_path) as store:
+        assert await texts(store) == []

@@ -8,10 +8,15 @@ from typing import Any, Final
 
 import apsw
 
-#: Called before each operation ("write", "sync", "read", "truncate") with the file's path. It may note, wait or raise.
+#: Called before each operation ("write", "sync", "read", "truncate", "lock") with the file's path. It may note, wait or
+#: raise.
 Watcher = Callable[[str, str], None]
 
 _numbers: Final = itertools.count(1)
+
+
+class ShortWrite(Exception):
+    """Half of a write arrives, and then the disk fails. For a watcher of writes to raise."""
 
 
 class FaultyDisk:
@@ -86,7 +91,11 @@ class _File(apsw.VFSFile):
         self._path = name.filename() if isinstance(name, apsw.URIFilename) else str(name)
 
     def xWrite(self, data: bytes, offset: int) -> None:
-        self._disk.before("write", self._path)
+        try:
+            self._disk.before("write", self._path)
+        except ShortWrite as error:
+            super().xWrite(data[: len(data) // 2], offset)
+            raise apsw.exception_for(apsw.SQLITE_IOERR_WRITE) from error
         super().xWrite(data, offset)
 
     def xSync(self, flags: int) -> None:
@@ -96,6 +105,10 @@ class _File(apsw.VFSFile):
     def xRead(self, amount: int, offset: int) -> bytes:
         self._disk.before("read", self._path)
         return super().xRead(amount, offset)
+
+    def xLock(self, level: int) -> None:
+        self._disk.before("lock", self._path)
+        super().xLock(level)
 
     def xTruncate(self, size: int) -> None:
         self._disk.before("truncate", self._path)

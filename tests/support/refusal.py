@@ -28,10 +28,11 @@ async def refused(call: Awaitable[object]) -> Refusal:
     """Await a call that must fail, and read what it carried."""
     with pytest.raises(grpc.aio.AioRpcError) as raised:
         await call
-    return _read(raised.value)
+    return read_refusal(raised.value)
 
 
-def _read(error: grpc.aio.AioRpcError) -> Refusal:
+def read_refusal(error: grpc.aio.AioRpcError) -> Refusal:
+    """What a failed call carried."""
     status = rpc_status.from_call(cast(Any, error))
     parts: dict[str, Any] = {}
     for packed in status.details if status is not None else ():

@@ -12,10 +12,18 @@ from typing import Final
 
 import click
 
-from tests.torture import crash, power
+from tests.torture import corruption, crash, faults, file_itself, full_disk, power, undo
 from tests.torture.experiment import Experiment, Finding, Scale
 
-EXPERIMENTS: Final[Sequence[Experiment]] = (crash.EXPERIMENT, power.EXPERIMENT)
+EXPERIMENTS: Final[Sequence[Experiment]] = (
+    crash.EXPERIMENT,
+    power.EXPERIMENT,
+    faults.EXPERIMENT,
+    corruption.EXPERIMENT,
+    file_itself.EXPERIMENT,
+    full_disk.EXPERIMENT,
+    undo.EXPERIMENT,
+)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import grpc
 import grpc.aio
-from turnledger.v1 import entry_pb2, record_pb2
+from turnledger.v1 import entry_pb2, record_pb2, render_pb2
 
 from sidecar.cli.owner import NoOwner, ask
 from sidecar.domain.errors import LedgerError
@@ -56,6 +56,11 @@ class OverTheWire:
     async def fit(self, turn: Turn) -> None:
         fit = record_pb2.Fit(order_id=turn.order_id, original=LONG, rewrite=REWRITE)
         await _answered(self._caller.record.Fit(asking.fit(fits=[fit], **_keys(turn))))
+
+    async def history(self, turn: Turn) -> str:
+        """The block of the turn's conversation."""
+        answer: render_pb2.HistoryResponse = await _answered(self._caller.render.History(asking.history(**_keys(turn))))
+        return answer.history.text
 
     async def forget(self, turn: Turn) -> None:
         conversation = turn.key.conversation
@@ -109,8 +114,8 @@ async def run(folder: Path, scale: Scale, say: Say) -> Sequence[Finding]:
             "What was acknowledged before a SIGKILL is there after it: once, verbatim, in order; other calls went"
             " through whole or not at all",
             f"{tally.kills} kills with {tally.in_flight} calls in flight ({tally.with_upkeep} during a sweep or backup)"
-            f" and {tally.starts_killed} more of a start; {effects} acknowledged; {went} Appends without an answer had gone"
-            f" through; {again} turns redelivered; {tally.shown} Histories read; {tally.checks} checks;"
+            f" and {tally.starts_killed} more of a start; {effects} acknowledged; {went} Appends without an answer had"
+            f" gone through; {again} turns redelivered; {tally.shown} Histories read; {tally.checks} checks;"
             f" {tally.backups} finished backups",
             broken,
         )

@@ -210,15 +210,14 @@ async def _lose_a_migration(place: Path, version: int, auditor: Auditor, chance:
             waiting = asyncio.ensure_future(store.opened())
             while not (waiting.done() or disk.lost.is_set()):  # noqa: ASYNC110  the disk is on other threads
                 await asyncio.sleep(0.001)
+            was_cut = not waiting.done()
             waiting.cancel()
             await asyncio.wait({waiting})
-            if waiting.cancelled() or not disk.lost.is_set():
-                disk.lose_at(0)
+            disk.lose_at(0)
             with suppress(LedgerError):
                 await store.finish_erasure()
     finally:
         disk.close()
-    was_cut = disk.lost.is_set()
     disk.restore_into(place / "after")
     await _audit(place / "after" / "store.db", auditor)
     return was_cut
