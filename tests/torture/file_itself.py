@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import apsw
 import grpc.aio
 
 from sidecar.app.app import App
@@ -131,26 +132,29 @@ async def _hangs(folder: Path, operations: frozenset[str]) -> _Watched:
 
 
 async def _read_only(folder: Path) -> _Watched:
-    """On a mount that turns read-only writes are refused and reads served; both go on once it is writable."""
-    await run_command("mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(folder))
-    try:
-        async with started(settings(folder)) as app, calling(app.address.target) as caller:
-            watched = _Watched(app, caller)
-            watched.expect("the first Append", await watched.appends("before"), "1")
-            await run_command("mount", "-o", "remount,ro", str(folder))
-            try:
-                refusal = await watched.appends("protected")
-                watched.expect("Append", getattr(refusal, "reason", refusal), "STORE_IO", "STORE_UNAVAILABLE")
-                watched.expect("History", await watched.shows(), 1)
-                watched.expect("health of writing", await watched.is_well("store.writable"), False)
-                await watched.lives()
-            finally:
-                await run_command("mount", "-o", "remount,rw", str(folder))
+    """Where the file system turns read-only, writes are refused and reads served; both go on once it is writable.
+
+    Linux lets nobody remount what is open for writing: the disk refuses every write as SQLite reports EROFS.
+    """
+    with faulty_disk() as disk:
+        async with _watched(folder, disk.name) as watched:
+            await watched.app._store.finish_erasure()
+            disk.watcher = _refuse_writes
+            refusal = await watched.appends("protected")
+            watched.expect("Append", getattr(refusal, "reason", refusal), "STORE_IO")
+            watched.expect("History", await watched.shows(), 1)
+            watched.expect("health of writing", await watched.is_well("store.writable"), False)
+            watched.expect("health of reading", await watched.is_well("store.readable"), True)
+            await watched.lives()
+            disk.heal()
             watched.expect("Append, later", await watched.appends("protected"), "1")
             watched.expect("health of writing, later", await watched.is_well("store.writable"), True)
-    finally:
-        await run_command("umount", str(folder))
     return watched
+
+
+def _refuse_writes(operation: str, _: str) -> None:
+    if operation in {"write", "truncate", "sync"}:
+        raise apsw.exception_for(apsw.SQLITE_IOERR_WRITE)
 
 
 async def run_command(*command: str) -> None:
@@ -170,8 +174,7 @@ async def run(folder: Path, scale: Scale, say: Say) -> Sequence[Finding]:
         tries["in a folder that is renamed"] = lambda place: _gone(place, _folder_renamed)
         tries["on a disk whose syncs hang"] = lambda place: _hangs(place, frozenset({"sync"}))
         tries["on a disk whose reads and writes hang"] = lambda place: _hangs(place, frozenset({"read", "write"}))
-        if os.geteuid() == 0:
-            tries["on a mount that turns read-only"] = _read_only
+        tries["on a file system that turns read-only"] = _read_only
     findings = []
     for number, (name, attempt) in enumerate(tries.items()):
         place = folder / str(number)

@@ -113,7 +113,9 @@ async def _erasures(folder: Path, rounds: int, chance: random.Random) -> Finding
                     break
                 await asyncio.sleep(0.1)
             broken += [f"forgotten text is in {name}" for name in left]
-            again = await caller.record.Append(asking.append("w0", agent_handle=f"{_NEEDLE}-seat"))
+            again = await caller.record.Append(
+                asking.append("w0", agent_handle=f"{_NEEDLE}-seat", conversation_key=f"{_NEEDLE}-0")
+            )
             if again.skip_reason != record_pb2.SKIP_REASON_FORGOTTEN:
                 broken.append("a redelivery brought a forgotten turn back")
     return Finding(
