@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from tests.torture import corruption, crash, faults, file_itself, full_disk, power, undo
+from tests.torture import corruption, crash, faults, file_itself, full_disk, hostile_input, power, undo
 from tests.torture.experiment import Experiment, Finding, Scale
 
 EXPERIMENTS: Final[Sequence[Experiment]] = (
@@ -23,6 +23,7 @@ EXPERIMENTS: Final[Sequence[Experiment]] = (
     file_itself.EXPERIMENT,
     full_disk.EXPERIMENT,
     undo.EXPERIMENT,
+    hostile_input.EXPERIMENT,
 )
 
 
