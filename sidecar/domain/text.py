@@ -13,6 +13,9 @@ PREFIX: Final = "| "
 #: What ends a line, for Unicode and for `str.splitlines`: CRLF counts as one, and ends in the line feed.
 _LINE_BREAKS: Final = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 
+#: Those but the line feed. A text without them is quoted without being taken apart.
+_ODD_BREAK: Final = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+
 #: What a JSON string may hold raw but a single line may not: line breaks beyond ASCII, DEL, and lone surrogates, which
 #: have no UTF-8 at all.
 _RAW_IN_JSON: Final = re.compile("[\x7f\x85\u2028\u2029\ud800-\udfff]")
@@ -26,6 +29,8 @@ def quote(text: str) -> str:
 
     Reversible: split at line breaks, drop one prefix from each piece, and the text is back, byte for byte.
     """
+    if _ODD_BREAK.search(text) is None:
+        return PREFIX + text.replace("\n", "\n" + PREFIX)
     last = PREFIX if text[-1:] in _LINE_BREAKS else ""
     return PREFIX + PREFIX.join(text.splitlines(keepends=True)) + last
 

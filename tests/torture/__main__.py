@@ -12,7 +12,20 @@ from typing import Final
 
 import click
 
-from tests.torture import corruption, crash, faults, file_itself, full_disk, hostile_input, power, undo
+from tests.torture import (
+    access,
+    corruption,
+    crash,
+    faults,
+    file_itself,
+    full_disk,
+    hostile_input,
+    load,
+    power,
+    processes,
+    undo,
+    writer,
+)
 from tests.torture.experiment import Experiment, Finding, Scale
 
 EXPERIMENTS: Final[Sequence[Experiment]] = (
@@ -24,6 +37,10 @@ EXPERIMENTS: Final[Sequence[Experiment]] = (
     full_disk.EXPERIMENT,
     undo.EXPERIMENT,
     hostile_input.EXPERIMENT,
+    access.EXPERIMENT,
+    load.EXPERIMENT,
+    processes.EXPERIMENT,
+    writer.EXPERIMENT,
 )
 
 
