@@ -33,7 +33,7 @@ class _Holds:
     def __init__(self) -> None:
         self.seconds: list[float] = []
 
-    def batch(self, thread: str, jobs: int, waited_s: float, held_s: float) -> None:
+    def batch(self, thread: str, jobs: int, waited_s: float, held_s: float) -> None:  # noqa: ARG002  an observer's method
         if thread == "writer":
             self.seconds.append(held_s)
 
@@ -69,9 +69,9 @@ async def run(folder: Path, scale: Scale, say: Say) -> Sequence[Finding]:
             findings.append(
                 Finding(
                     f"{name[0].upper()}{name[1:]} holds the writer for no more than {_HOLD_MS:.0f} ms at a time",
-                    f"{rows} rows, {_SYNC_S * 1000:.0f} ms a sync; {len(held)} batches, held p50 {_part(held, 0.5) * 1000:.1f},"
-                    f" p99 {p99:.1f}, at most {max(held) * 1000:.1f} ms; appends beside it {_told(appends)}, quiet"
-                    f" {_told(quiet[0])}",
+                    f"{rows} rows, {_SYNC_S * 1000:.0f} ms a sync; {len(held)} batches, held p50"
+                    f" {_part(held, 0.5) * 1000:.1f}, p99 {p99:.1f}, at most {max(held) * 1000:.1f} ms; appends beside it"
+                    f" {_told(appends)}, quiet {_told(quiet[0])}",
                     [f"p99 of {p99:.1f} ms"] if p99 > _HOLD_MS * (3 if scale.quick else 1) else [],
                 )
             )
