@@ -42,3 +42,13 @@ def translated() -> Iterator[None]:
         if translation is None:
             raise
         raise translation from error
+
+
+@contextmanager
+def translated_unseen() -> Iterator[None]:
+    """The same while a file is looked at first: what only a bug could cause later is a file that is not as it should be."""
+    try:
+        with translated():
+            yield
+    except apsw.Error as error:
+        raise LedgerError(Code.STORE_CORRUPT, "the store's schema is not what this program builds") from error
