@@ -27,6 +27,9 @@ SELECT id, CAST(agent_handle AS BLOB), CAST(conversation_key AS BLOB), CAST(work
 FROM conversation_sessions WHERE id > ? ORDER BY id LIMIT ?
 """
 
+#: Each row of the store has taken one id, and at most one ordinal.
+_MISPLACED: Final = "SELECT count(*) FROM conversation_sessions WHERE ordinal > id"
+
 _TWICE: Final = """
 SELECT count(*) FROM (SELECT 1 FROM conversation_sessions
   GROUP BY agent_handle, conversation_key, ordinal HAVING count(*) > 1)
@@ -65,6 +68,8 @@ def check(db: apsw.Connection, report: Report) -> CheckReport:
         try:
             _rows(db, found, report)
             found.ordinals_twice = _twice(db)
+            if misplaced := db.execute(_MISPLACED).get:
+                found.findings.append(f"{misplaced} row(s) claim a place that they cannot have")
         except apsw.CorruptError:
             found.findings.append("not all rows could be reached")
     return found
@@ -92,6 +97,9 @@ def _rows(db: apsw.Connection, found: CheckReport, report: Report) -> None:
     while batch := _rows_after(db, last):
         for columns in batch:
             _row(columns, found)
+        if batch[-1][0] <= last:  # pages that lead back to themselves would be walked for ever
+            found.findings.append("rows come out of their order")
+            return
         last = batch[-1][0]
         report(Progress("rows", last, total))
 

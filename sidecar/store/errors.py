@@ -30,6 +30,11 @@ def translate(error: apsw.Error) -> LedgerError | None:
     return None
 
 
+def damaged(how: str) -> LedgerError:
+    """The error for damage that SQLite does not see. `how` says it without a word of what was stored."""
+    return LedgerError(_CORRUPT.code, f"{_CORRUPT.message} ({how})")
+
+
 @contextmanager
 def translated() -> Iterator[None]:
     """Raise the ledger's error for SQLite's, and for a text column that holds no text. A bug goes through as it is."""
