@@ -30,7 +30,9 @@ RETURNING id, ordinal
 """
 
 _EXISTING: Final = """
-SELECT id, CAST(entry_id AS BLOB), version, ordinal FROM conversation_sessions
+SELECT id, CAST(coalesce(entry_id, '') AS BLOB), CAST(coalesce(version, 0) AS INTEGER),
+  CAST(coalesce(max(ordinal, 0), 0) AS INTEGER)
+FROM conversation_sessions
 WHERE agent_handle = ? AND conversation_key = ? AND work_key = ? AND work_key <> ''
 """
 
@@ -46,7 +48,7 @@ WHERE agent_handle = ? AND conversation_key = ? AND trimmed = 0 AND ordinal <= ?
 """
 
 _SIZES: Final = """
-SELECT ordinal, rendered_bytes FROM conversation_sessions
+SELECT ordinal, CAST(coalesce(rendered_bytes, 0) AS INTEGER) FROM conversation_sessions
 WHERE agent_handle = ? AND conversation_key = ? AND trimmed = 0 ORDER BY ordinal
 """
 

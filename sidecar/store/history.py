@@ -13,13 +13,13 @@ from sidecar.store.row import COLUMNS, find_turn, row_of
 from sidecar.store.transaction import Kind, transaction
 
 _NEWEST: Final = f"""
-SELECT ordinal, {COLUMNS} FROM conversation_sessions
+SELECT CAST(ordinal AS INTEGER), coalesce(ordinal BETWEEN 1 AND id, 0), {COLUMNS} FROM conversation_sessions
 WHERE agent_handle = ? AND conversation_key = ? AND trimmed = 0 ORDER BY ordinal DESC LIMIT ?
 """
 
 _HIGHEST_TRIMMED: Final = """
-SELECT ordinal FROM conversation_sessions
-WHERE agent_handle = ? AND conversation_key = ? AND trimmed = 1 ORDER BY ordinal DESC LIMIT 1
+SELECT CAST(ordinal AS INTEGER) FROM conversation_sessions
+WHERE agent_handle = ? AND conversation_key = ? AND trimmed = 1 AND ordinal BETWEEN 1 AND id ORDER BY ordinal DESC LIMIT 1
 """
 
 #: By the other index on these keys.
@@ -49,11 +49,11 @@ def read_history(db: apsw.Connection, key: TurnKey, max_entries: int) -> Reading
     keys = (conversation.agent_handle, conversation.conversation_key)
     with transaction(db, Kind.DEFERRED):
         found: list[tuple[Any, ...]] = db.execute(_NEWEST, (*keys, max_entries)).fetchall()
-        highest = max((place for place, row_id, *_ in found if place <= row_id), default=0) or _highest_trimmed(db, keys)
+        highest = max((ordinal for ordinal, placed, *_ in found if placed), default=0) or _highest_trimmed(db, keys)
         if not (found or highest) and db.execute(_ANY, keys).get:
             raise damaged("an index lacks rows")
         already_recorded = bool(key.work_key) and find_turn(db, key) is not None
-    rows = [row_of(conversation, columns) for place, *columns in reversed(found) if place <= columns[0]]
+    rows = [row_of(conversation, columns) for _, placed, *columns in reversed(found) if placed]
     recorded = [entry for row in rows if (entry := row.recorded()) is not None]
     if found and not recorded:
         raise LedgerError(Code.STORE_CORRUPT, "none of this conversation's entries can be read")

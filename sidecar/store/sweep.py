@@ -30,7 +30,7 @@ _FORGOTTEN_PAST: Final = "SELECT digest FROM forgotten_turns WHERE forgotten_at 
 
 #: Keys as bytes: one that is no text any more is passed over.
 _OVERFULL: Final = """
-SELECT CAST(agent_handle AS BLOB), CAST(conversation_key AS BLOB), count(*) FROM conversation_sessions
+SELECT CAST(coalesce(agent_handle, '') AS BLOB), CAST(coalesce(conversation_key, '') AS BLOB), count(*) FROM conversation_sessions
 WHERE trimmed = 0 AND (agent_handle, conversation_key) > (CAST(? AS TEXT), CAST(? AS TEXT))
 GROUP BY agent_handle, conversation_key LIMIT ?
 """

@@ -1,5 +1,6 @@
 """Indexes and table that disagree, as a lost write leaves them: sound to SQLite as long as it does not compare them."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -107,3 +108,30 @@ async def test_a_damaged_ordinal_costs_its_row(store: Store, store_path: Path, o
     assert await texts(store) == ["a", "c", "d"]
     assert await store.forget_turn(key("a")) == 1
     assert await texts(store) == ["c", "d"]
+
+
+async def test_a_foreign_page_in_the_tables_place_is_damage(store_path: Path) -> None:
+    """Rows of another table, with values of other types or none, are unreadable ones, and no call fails as a bug."""
+    await _filled(store_path, "a", "b")
+    with beside(store_path) as db:
+        roots = dict(db.execute("SELECT name, rootpage FROM sqlite_schema"))
+    data = bytearray(store_path.read_bytes())
+    source, target = ((roots[name] - 1) * _PAGE_BYTES for name in ("schema_migrations", "conversation_sessions"))
+    data[target : target + _PAGE_BYTES] = data[source : source + _PAGE_BYTES]
+    store_path.write_bytes(data)
+    assert not check_file(store_path, lambda _: None).sound
+    async with open_store(store_path) as store:
+        with pytest.raises(LedgerError) as raised:
+            await read(store, key("a", "c"))
+        assert raised.value.code is Code.STORE_CORRUPT
+        for call in (
+            record(store, key("a", "c")),
+            record(store, key("new", "c")),
+            store.settle(key("b", "c")),
+            store.sweep(1, 1),
+            store.totals(),
+            store.check(lambda _: None),
+            store.forget_turn(key("b", "c")),
+        ):
+            [outcome] = await asyncio.gather(call, return_exceptions=True)
+            assert not isinstance(outcome, BaseException) or isinstance(outcome, LedgerError), outcome
