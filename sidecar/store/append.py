@@ -12,6 +12,8 @@ from sidecar.store.codec import Identity, Sealed, seal
 from sidecar.store.forgotten import is_forgotten
 from sidecar.store.row import COLUMNS, Row, row_of
 
+#: No ordinal is above its row's id, since each row of the store has taken one. One that is was damaged, and is passed
+#: over: no later turn could have a higher one.
 _INSERT: Final = """
 INSERT INTO conversation_sessions (
   agent_handle, conversation_key, work_key, turn_id, entry_id, ordinal, version, trimmed, rendered_bytes, entry,
@@ -19,16 +21,18 @@ INSERT INTO conversation_sessions (
 )
 VALUES (?1, ?2, ?3, ?4, ?5, 1 + max(
     coalesce((SELECT ordinal FROM conversation_sessions
-      WHERE agent_handle = ?1 AND conversation_key = ?2 AND trimmed = 0 ORDER BY ordinal DESC LIMIT 1), 0),
+      WHERE agent_handle = ?1 AND conversation_key = ?2 AND trimmed = 0 AND ordinal <= id ORDER BY ordinal DESC LIMIT 1), 0),
     coalesce((SELECT ordinal FROM conversation_sessions
-      WHERE agent_handle = ?1 AND conversation_key = ?2 AND trimmed = 1 ORDER BY ordinal DESC LIMIT 1), 0)
+      WHERE agent_handle = ?1 AND conversation_key = ?2 AND trimmed = 1 AND ordinal <= id ORDER BY ordinal DESC LIMIT 1), 0)
   ), ?6, 0, ?7, ?8, ?9, ?10)
 ON CONFLICT DO NOTHING
 RETURNING id, ordinal
 """
 
 _EXISTING: Final = """
-SELECT id, CAST(entry_id AS BLOB), version, ordinal FROM conversation_sessions
+SELECT id, CAST(coalesce(entry_id, '') AS BLOB), CAST(coalesce(version, 0) AS INTEGER),
+  CAST(coalesce(max(ordinal, 0), 0) AS INTEGER)
+FROM conversation_sessions
 WHERE agent_handle = ? AND conversation_key = ? AND work_key = ? AND work_key <> ''
 """
 
@@ -44,7 +48,7 @@ WHERE agent_handle = ? AND conversation_key = ? AND trimmed = 0 AND ordinal <= ?
 """
 
 _SIZES: Final = """
-SELECT ordinal, rendered_bytes FROM conversation_sessions
+SELECT ordinal, CAST(coalesce(rendered_bytes, 0) AS INTEGER) FROM conversation_sessions
 WHERE agent_handle = ? AND conversation_key = ? AND trimmed = 0 ORDER BY ordinal
 """
 

@@ -10,7 +10,7 @@ from sidecar.domain.errors import Code, LedgerError
 from sidecar.store.errors import translated
 from sidecar.store.migrate import missing, shipped
 from sidecar.store.progress import Progress, Report
-from sidecar.store.row import Row, conversation_of
+from sidecar.store.row import COLUMNS, conversation_of, row_of
 
 #: Rows in one read. Each is a snapshot of its own, so that no check pins the log for long.
 _ROWS: Final = 500
@@ -21,11 +21,16 @@ _NAMED: Final = 10
 #: Lines of SQLite's own findings.
 _FINDINGS: Final = 20
 
-_ROWS_AFTER: Final = """
-SELECT id, CAST(agent_handle AS BLOB), CAST(conversation_key AS BLOB), CAST(work_key AS BLOB), CAST(entry_id AS BLOB),
-  version, entry, checksum, trimmed
+_ROWS_AFTER: Final = f"""
+SELECT CAST(coalesce(agent_handle, '') AS BLOB), CAST(coalesce(conversation_key, '') AS BLOB), trimmed, {COLUMNS}
 FROM conversation_sessions WHERE id > ? ORDER BY id LIMIT ?
 """
+
+#: Each row of the store has taken one id, and at most one ordinal.
+_MISPLACED: Final = "SELECT count(*) FROM conversation_sessions WHERE ordinal > id"
+
+#: Where a row's id is among these columns.
+_ID: Final = 3
 
 _TWICE: Final = """
 SELECT count(*) FROM (SELECT 1 FROM conversation_sessions
@@ -65,6 +70,8 @@ def check(db: apsw.Connection, report: Report) -> CheckReport:
         try:
             _rows(db, found, report)
             found.ordinals_twice = _twice(db)
+            if misplaced := db.execute(_MISPLACED).get:
+                found.findings.append(f"{misplaced} row(s) claim a place that they cannot have")
         except apsw.CorruptError:
             found.findings.append("not all rows could be reached")
     return found
@@ -92,7 +99,11 @@ def _rows(db: apsw.Connection, found: CheckReport, report: Report) -> None:
     while batch := _rows_after(db, last):
         for columns in batch:
             _row(columns, found)
-        last = batch[-1][0]
+        reached: int = batch[-1][_ID]
+        if reached <= last:  # pages that lead back to themselves would be walked for ever
+            found.findings.append("rows come out of their order")
+            return
+        last = reached
         report(Progress("rows", last, total))
 
 
@@ -101,17 +112,13 @@ def _rows_after(db: apsw.Connection, last: int) -> list[tuple[Any, ...]]:
 
 
 def _row(columns: tuple[Any, ...], found: CheckReport) -> None:
-    row_id, seat, key, work_key, entry_id, version, data, checksum, trimmed = columns
+    seat, key, trimmed, row_id = columns[: _ID + 1]
     found.rows += 1
     if trimmed:
         return
     found.entries += 1
     conversation = conversation_of(seat, key)
-    sound = (
-        conversation is not None
-        and Row(conversation, row_id, work_key, entry_id, version, data, checksum).recorded() is not None
-    )
-    if not sound:
+    if conversation is None or row_of(conversation, columns[_ID:]).recorded() is None:
         found.unreadable += 1
         if len(found.unreadable_ids) < _NAMED:
             found.unreadable_ids.append(row_id)

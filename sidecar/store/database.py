@@ -1,8 +1,8 @@
 """The open store: a connection for each thread, and what it does with it. Blocking; `Store` keeps it off the loop."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -14,7 +14,7 @@ import apsw
 from sidecar.domain.errors import Code, LedgerError
 from sidecar.store.commit import commit_together
 from sidecar.store.connection import open_reader, open_writer, prepare_to_write
-from sidecar.store.errors import translated
+from sidecar.store.errors import translated, translated_unseen
 from sidecar.store.log import LogMover
 from sidecar.store.migrate import migrate, missing, require_schema, shipped
 from sidecar.store.observer import UNOBSERVED, StoreObserver
@@ -56,7 +56,7 @@ class Database:
         self._reserve = Reserve(path.with_name(path.name + ".reserve"))
         if self._reserve.is_there and path.exists() and not path.stat().st_size:
             raise LedgerError(Code.STORE_CORRUPT, _EMPTIED)
-        with _opening(), translated():
+        with translated_unseen():
             self._writer = open_writer(path, vfs)
             try:
                 lacking = missing(self._writer, shipped())
@@ -169,15 +169,6 @@ class Database:
             raise LedgerError(
                 Code.STORE_UNAVAILABLE, "the store's file is gone or was replaced under the running sidecar; restart it"
             )
-
-
-@contextmanager
-def _opening() -> Iterator[None]:
-    """While the store is opened, an error that only a bug could cause later is a file that is not what it should be."""
-    try:
-        yield
-    except apsw.Error as error:
-        raise LedgerError(Code.STORE_CORRUPT, "the store's schema is not what this program builds") from error
 
 
 def _commit_alone(db: apsw.Connection, job: Job, observer: StoreObserver) -> Any:

@@ -30,6 +30,11 @@ def translate(error: apsw.Error) -> LedgerError | None:
     return None
 
 
+def damaged(how: str) -> LedgerError:
+    """The error for damage that SQLite does not see. `how` says it without a word of what was stored."""
+    return LedgerError(_CORRUPT.code, f"{_CORRUPT.message} ({how})")
+
+
 @contextmanager
 def translated() -> Iterator[None]:
     """Raise the ledger's error for SQLite's, and for a text column that holds no text. A bug goes through as it is."""
@@ -42,3 +47,13 @@ def translated() -> Iterator[None]:
         if translation is None:
             raise
         raise translation from error
+
+
+@contextmanager
+def translated_unseen() -> Iterator[None]:
+    """The same while a file is looked at first: what only a bug could cause later is a file that is not as it should be."""
+    try:
+        with translated():
+            yield
+    except apsw.Error as error:
+        raise LedgerError(Code.STORE_CORRUPT, "the store's schema is not what this program builds") from error

@@ -11,7 +11,7 @@ from sidecar.domain.errors import Code, LedgerError
 from sidecar.store.backup import BackupReport, Copy
 from sidecar.store.check import CheckReport, check
 from sidecar.store.connection import open_beside
-from sidecar.store.errors import translated
+from sidecar.store.errors import translated_unseen
 from sidecar.store.migrate import missing, shipped
 from sidecar.store.progress import Report
 from sidecar.store.totals import Sizes, Totals, read_sizes, read_totals
@@ -54,7 +54,7 @@ def back_up_file(path: Path, to: Path, report: Report) -> BackupReport:
 
 
 def _beside(path: Path, work: Callable[[apsw.Connection], T]) -> T:
-    with translated():
+    with translated_unseen():
         db = open_beside(path)
         try:
             return work(db)

@@ -23,7 +23,7 @@ _DELETE: Final = "DELETE FROM conversation_sessions WHERE id = ?"
 
 #: Later turns move up by one, so that a gap in the ordinals always means an entry that is no longer kept.
 _MOVE_UP: Final = """
-UPDATE conversation_sessions SET ordinal = ordinal - 1
+UPDATE conversation_sessions SET ordinal = max(ordinal - 1, 1)
 WHERE agent_handle = ? AND conversation_key = ? AND trimmed IN (0, 1) AND ordinal > ?
 """
 

@@ -17,7 +17,7 @@ from sidecar.domain.errors import Code, LedgerError
 from sidecar.store.backup import sync
 from sidecar.store.check import check
 from sidecar.store.connection import open_beside, prepare_to_write
-from sidecar.store.errors import translated
+from sidecar.store.errors import translated_unseen
 from sidecar.store.forgotten import forget_again
 from sidecar.store.migrate import migrate, missing, shipped
 from sidecar.store.progress import Progress, Report
@@ -52,7 +52,7 @@ def restore(backup: Path, store: Path, now: int, report: Report, *, forget_unkno
     fresh = store.with_name(f".{store.name}.restoring")
     try:
         _remove(fresh)  # what a restore that was killed has left; nobody else is at it, since the lock is held
-        with translated():
+        with translated_unseen():
             _copy(backup, fresh, report)
             digests = _forgotten(store, forget_unknown=forget_unknown)
             again = _prepare(fresh, digests, now, report)
@@ -92,7 +92,7 @@ def _forgotten(store: Path, *, forget_unknown: bool) -> list[tuple[bytes, int]]:
             raise LedgerError(Code.STORE_UNAVAILABLE, "it is not there")
         db = apsw.Connection(str(store), flags=apsw.SQLITE_OPEN_READWRITE)  # its end moves the log into the file
         try:
-            with translated():
+            with translated_unseen():
                 if lacking := missing(db, shipped()):
                     raise LedgerError(Code.STORE_CORRUPT, f"it lacks migration {lacking[0].number}")
                 rows: list[tuple[Any, ...]] = db.execute("SELECT digest, forgotten_at FROM forgotten_turns").fetchall()

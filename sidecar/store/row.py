@@ -9,8 +9,9 @@ from sidecar.domain.eligibility import Conversation, TurnKey
 from sidecar.domain.entry import Entry, EntryRef, Recorded
 from sidecar.store.codec import Identity, Unreadable, decode, seal
 
-#: Texts as bytes: one that is no text any more costs its row alone.
-COLUMNS: Final = "id, CAST(work_key AS BLOB), CAST(entry_id AS BLOB), version, entry, checksum"
+#: Texts as bytes, and each value of its type, whatever a damaged page holds: one that is wrong costs its row alone.
+COLUMNS: Final = """id, CAST(coalesce(work_key, '') AS BLOB), CAST(coalesce(entry_id, '') AS BLOB),
+  CAST(coalesce(version, 0) AS INTEGER), CAST(entry AS BLOB), CAST(checksum AS BLOB)"""
 
 _BY_WORK_KEY: Final = f"""
 SELECT {COLUMNS} FROM conversation_sessions

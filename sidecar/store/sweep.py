@@ -7,6 +7,7 @@ from typing import Any, Final
 import apsw
 
 from sidecar.domain.eligibility import Conversation
+from sidecar.store.errors import damaged
 from sidecar.store.row import conversation_of
 
 #: Seconds that one batch works before it commits. An append behind it waits for this and one sync.
@@ -29,7 +30,7 @@ _FORGOTTEN_PAST: Final = "SELECT digest FROM forgotten_turns WHERE forgotten_at 
 
 #: Keys as bytes: one that is no text any more is passed over.
 _OVERFULL: Final = """
-SELECT CAST(agent_handle AS BLOB), CAST(conversation_key AS BLOB), count(*) FROM conversation_sessions
+SELECT CAST(coalesce(agent_handle, '') AS BLOB), CAST(coalesce(conversation_key, '') AS BLOB), count(*) FROM conversation_sessions
 WHERE trimmed = 0 AND (agent_handle, conversation_key) > (CAST(? AS TEXT), CAST(? AS TEXT))
 GROUP BY agent_handle, conversation_key LIMIT ?
 """
@@ -68,6 +69,8 @@ def overfull(db: apsw.Connection, after: Place, max_entries: int) -> tuple[list[
     """Some conversations with more kept entries than that, and where to go on from; None at the end."""
     found: list[tuple[Any, ...]] = db.execute(_OVERFULL, (*after, _CONVERSATIONS)).fetchall()
     last = (found[-1][0], found[-1][1]) if len(found) == _CONVERSATIONS else None
+    if last is not None and last <= after:
+        raise damaged("an index is out of its order")
     full = (conversation_of(seat, key) for seat, key, kept in found if kept > max_entries)
     return [conversation for conversation in full if conversation is not None], last
 
@@ -77,10 +80,9 @@ def give_back_some(db: apsw.Connection) -> int:
     free = db.pragma("freelist_count") - _SPARE_PAGES
     if free <= 0:
         return 0
-    pages = min(free, _GIVE_BACK_PAGES)
-    db.execute(f"PRAGMA incremental_vacuum({pages})").fetchall()
-    given: int = pages * db.pragma("page_size")
-    return given
+    db.execute(f"PRAGMA incremental_vacuum({min(free, _GIVE_BACK_PAGES)})").fetchall()
+    left: int = db.pragma("freelist_count") - _SPARE_PAGES
+    return (free - left) * int(db.pragma("page_size"))
 
 
 def _delete_some(db: apsw.Connection, find: str, delete: str, horizon: int) -> int:
@@ -88,6 +90,8 @@ def _delete_some(db: apsw.Connection, find: str, delete: str, horizon: int) -> i
     deleted = 0
     for (key,) in db.execute(find, (horizon, _BATCH_ROWS)).fetchall():
         db.execute(delete, (key,))
+        if not db.changes():  # and so it would be found again each time
+            raise damaged("an index names a row that is not there")
         deleted += 1
         if time.monotonic() >= until:
             break

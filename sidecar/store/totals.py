@@ -54,7 +54,7 @@ def read_totals(db: apsw.Connection) -> Totals:
             conversations=conversations,
             seats=seats,
             forgotten=db.execute("SELECT count(*) FROM forgotten_turns").get,
-            oldest_at=db.execute("SELECT min(created_at) FROM conversation_sessions").get,
+            oldest_at=db.execute("SELECT CAST(min(created_at) AS INTEGER) FROM conversation_sessions").get,
             schema=db.execute("SELECT max(number) FROM schema_migrations").get,
         )
 

@@ -9,6 +9,7 @@ import pytest
 from sidecar.domain.errors import Code, LedgerError
 from sidecar.store.check import CheckReport, check
 from sidecar.store.connection import open_beside
+from sidecar.store.files import check_file
 from sidecar.store.progress import Progress, unreported
 from tests.support.stores import beside, files_in, key, open_store, record
 
@@ -134,3 +135,14 @@ async def test_a_closing_store_does_not_wait_for_a_check(tmp_path: Path, monkeyp
     with pytest.raises(LedgerError) as refused:
         await checking
     assert refused.value.code is Code.STORE_UNAVAILABLE
+
+
+async def test_a_header_that_makes_no_sense_is_damage(tmp_path: Path) -> None:
+    """A file whose header names a format of the schema that there is not is told as damaged, not as a bug."""
+    await _store(tmp_path / "store.db")
+    with (tmp_path / "store.db").open("r+b") as file:
+        file.seek(47)
+        file.write(b"\x77")
+    with pytest.raises(LedgerError) as raised:
+        check_file(tmp_path / "store.db", unreported)
+    assert raised.value.code is Code.STORE_CORRUPT
