@@ -70,8 +70,8 @@ async def run(folder: Path, scale: Scale, say: Say) -> Sequence[Finding]:
                 Finding(
                     f"{name[0].upper()}{name[1:]} holds the writer for no more than {_HOLD_MS:.0f} ms at a time",
                     f"{rows} rows, {_SYNC_S * 1000:.0f} ms a sync; {len(held)} batches, held p50"
-                    f" {_part(held, 0.5) * 1000:.1f}, p99 {p99:.1f}, at most {max(held) * 1000:.1f} ms; appends beside it"
-                    f" {_told(appends)}, quiet {_told(quiet[0])}",
+                    f" {_part(held, 0.5) * 1000:.1f}, p99 {p99:.1f}, at most {max(held) * 1000:.1f} ms; appends beside"
+                    f" it {_told(appends)}, quiet {_told(quiet[0])}",
                     [f"p99 of {p99:.1f} ms"] if p99 > _HOLD_MS * (3 if scale.quick else 1) else [],
                 )
             )
