@@ -202,3 +202,21 @@ async def test_a_check_that_hangs_is_not_well(monkeypatch: pytest.MonkeyPatch) -
         now[0] += 2
     assert tries == [1]
     await health.close()
+
+
+async def test_an_answer_that_came_late_is_not_kept_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a check that hung said in the end is nobody's answer minutes after: the component is tried anew."""
+    monkeypatch.setattr("sidecar.services.health._PATIENCE_S", 0.05)
+    now, go, trouble = [0.0], asyncio.Event(), [LedgerError(Code.STORE_IO, "the disk failed")]
+
+    async def check() -> None:
+        await go.wait()
+        if trouble:
+            raise trouble.pop()
+
+    health = Health({"store": check}, lambda: now[0])
+    assert "did not answer" in (await health.state("store")).detail
+    go.set()
+    await asyncio.sleep(0.01)
+    now[0] = 300.0
+    assert await health.state("store") == State(well=True)
