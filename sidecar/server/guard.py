@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import traceback
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 from turnledger.limits import MESSAGE_BYTES
 
-from sidecar.domain.errors import Code, LedgerError, Violation
+from sidecar.domain.errors import Code, LedgerError, Violation, place_of
 from sidecar.server.memory import GIANT_BYTES, Memory
 from sidecar.server.status import STATUSES, to_status
 
@@ -165,8 +164,7 @@ def _cancelled(context: "Context") -> str:
 def _masked(name: str, bug: Exception, trace_id: str | None) -> LedgerError:
     """A fixed message with an id. The log has the id and the place, never the exception's text: it may quote a turn."""
     trace_id = trace_id or uuid.uuid4().hex
-    places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(bug.__traceback__)]
-    _log.error("bug in %s: %s, trace id %s, at %s", name, type(bug).__name__, trace_id, " < ".join(reversed(places)))
+    _log.error("bug in %s: %s, trace id %s, at %s", name, type(bug).__name__, trace_id, place_of(bug))
     return LedgerError(Code.INTERNAL, f"internal error, trace id {trace_id}; please report it")
 
 
