@@ -130,8 +130,11 @@ class Database:
         self._closing.set()
 
     def close(self) -> None:
-        """Close the connections; the last one moves the log into the file."""
-        with ExitStack() as closing:
+        """Close the connections; the last one moves the log into the file.
+
+        Raises `LedgerError` where the disk keeps it from that. Closed they are all the same.
+        """
+        with translated(), ExitStack() as closing:
             closing.callback(self._log.close)
             closing.callback(self._writer.close)
             closing.callback(self._reader.close)

@@ -51,9 +51,14 @@ class LogMover:
         return self._finish(apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     def close(self) -> None:
-        """Close the connection; the last one of a store moves the log and removes it."""
-        self._db.close()
-        self._vfs.unregister()
+        """Close the connection; the last one of a store moves the log and removes it.
+
+        Raises `apsw.Error` where that fails: closed it is all the same, and the log stays.
+        """
+        try:
+            self._db.close()
+        finally:
+            self._vfs.unregister()
 
     def _finish(self, mode: int) -> bool:
         with self._turn, translated():

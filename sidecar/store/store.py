@@ -120,7 +120,7 @@ class Store:
                 self._database.interrupt_beside()
                 await self._writer.stop()
                 await self._reader.stop()
-                await asyncio.to_thread(self._database.close)
+                await asyncio.to_thread(_close, self._database)
         finally:
             self._lock.release()
 
@@ -431,6 +431,14 @@ class Store:
         except OSError as error:
             message = f"the store's folder cannot be used ({error.strerror}); check the volume and its permissions"
             raise LedgerError(Code.STORE_UNAVAILABLE, message) from error
+
+
+def _close(database: Database) -> None:
+    """Every turn is in the log: a disk that keeps it from being moved must not hold up what else has to end."""
+    try:
+        database.close()
+    except LedgerError as error:
+        _log.warning("the log stays beside the store's file, and the next start reads it: %s", error.message)
 
 
 def _recorded(db: apsw.Connection, conversation: Conversation, ref: EntryRef) -> Recorded | None:
