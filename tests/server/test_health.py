@@ -245,7 +245,7 @@ async def test_watchers_keep_no_probe_out(tmp_path: Path) -> None:
         async def a_place_is_free() -> bool:
             again = watch(health_pb2.HealthCheckRequest(service="liveness"))
             try:
-                return (await again.read()).status == SERVING
+                return bool((await again.read()).status == SERVING)
             except grpc.aio.AioRpcError:
                 return False
             finally:
