@@ -5,6 +5,7 @@ import json
 import signal
 import socket
 import stat
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from sidecar.cli.exits import Exit
 from sidecar.cli.main import main
 from sidecar.config.settings import ConversationSession
 from sidecar.server.admin import admin_path, reachable
+from sidecar.services.administration import Administration
 from tests.support import asking
 from tests.support.patience import eventually
 from tests.support.running import Caller, calling, process, settings, started
@@ -199,6 +201,16 @@ async def test_an_empty_key_never_widens_a_scope(tmp_path: Path) -> None:
         assert (await caller.render.History(asking.history())).history.shown == 3
 
 
+@pytest.mark.parametrize("owned", [True, False])
+async def test_a_key_that_is_no_text_is_refused(tmp_path: Path, *, owned: bool) -> None:
+    """Bytes that are no UTF-8 name nothing that was ever recorded: that is said, and is no crash and no success."""
+    command = ("forget", "--store", str(tmp_path / "store.db"), "--seat", "\udcff", "--all-of-seat", "--yes")
+    async with _owned(tmp_path):
+        result = await _run(*command) if owned else None
+    result = result or await _run(*command)
+    assert (result.exit_code, "valid UTF-8" in result.stderr) == (Exit.NO, True)
+
+
 @pytest.mark.parametrize("command", [["stats"], ["check"], ["sweep"], ["backup", "b.db"]])
 async def test_no_store_is_made_by_looking(tmp_path: Path, command: list[str]) -> None:
     """A command on a path where there is no store says so, exits with 4, and leaves nothing there."""
@@ -244,6 +256,10 @@ NONSENSE = {
     "wrong arguments": b'{"command": "sweep", "arguments": {"trust_clock": 3}}\n',
     "unknown arguments": b'{"command": "backup", "arguments": {"to": "/x", "and": 1}}\n',
     "a relative path": b'{"command": "backup", "arguments": {"to": "x"}}\n',
+    "a path with a NUL": b'{"command": "backup", "arguments": {"to": "/x\\u0000y"}}\n',
+    "a key that is no text": b'{"command": "forget", "arguments": {"agent_handle": "\\udcff"}}\n',
+    "bytes that are no text": b'{"command": "\xff"}\n',
+    "more than there is to say": b'{"command": "stats", "and": 1}\n',
     "deep nesting": b'{"command": ' + b"[" * 5_000 + b"\n",
     "a line without end": b"x" * 20_000 + b"\n",
 }
@@ -261,6 +277,31 @@ async def test_nonsense_is_told_what_is_wrong(tmp_path: Path, request_line: byte
         assert (error["code"], bool(error["message"])) == ("INVALID", True)
         writer.close()
         assert (await _answer("stats", "--store", str(tmp_path / "store.db")))["store"] == {"open": True}
+
+
+async def test_what_is_said_after_a_request_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever goes on sending while a command is at work costs the sidecar no memory, and gets the answer."""
+    go = asyncio.Event()
+
+    async def slow(*_: object) -> dict[str, Any]:
+        await go.wait()
+        return {"done": True}
+
+    monkeypatch.setattr(Administration, "run", slow)
+    async with _owned(tmp_path, turns=0):
+        reader, writer = await asyncio.open_unix_connection(admin_path(tmp_path / "store.db"))
+        writer.write(b'{"command": "check"}\n')
+        chunk = b"x" * 65_536
+        tracemalloc.start()
+        for _ in range(256):
+            writer.write(chunk)
+            await writer.drain()
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        go.set()
+        assert json.loads([line async for line in reader][-1]) == {"answer": {"done": True}}
+        writer.close()
+    assert peak < 4_000_000
 
 
 async def test_a_crowd_is_told_to_wait(tmp_path: Path) -> None:
