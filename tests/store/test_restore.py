@@ -81,7 +81,7 @@ async def test_a_log_that_outlived_its_store_steps_aside(tmp_path: Path, suffix:
     (tmp_path / f"store.db{suffix}").write_bytes(log)
     report = _restore(tmp_path, forget_unknown=True)
     assert (report.rows, Path(report.aside).name) == (3, f"store.db.replaced-1{suffix}")
-    assert Path(report.aside).read_bytes() == log
+    assert (tmp_path / f"store.db.replaced-1{suffix}").read_bytes() == log
     async with open_store(tmp_path / "store.db") as store:
         assert await texts(store) == ["t0", "t1", "t2"]
 
