@@ -135,15 +135,23 @@ async def test_a_restore_that_could_bring_back_forgotten_turns_is_refused(tmp_pa
     assert (await _run("restore", "--store", store, backup, "--forget-unknown")).exit_code == Exit.DONE
 
 
-async def test_a_backup_that_cannot_be_made_says_why(tmp_path: Path) -> None:
-    """A target that exists, or whose folder does not, fails with the path and what to do."""
+@pytest.mark.parametrize("owned", [True, False])
+async def test_a_backup_that_cannot_be_made_says_why(tmp_path: Path, *, owned: bool) -> None:
+    """A target that exists, or whose folder does not, fails with the path and what to do; the store is in reach."""
     (tmp_path / "taken").touch()
+    store = str(tmp_path / "store.db")
+
+    async def backups() -> tuple[Result, Result]:
+        taken = await _run("backup", "--store", store, str(tmp_path / "taken"))
+        return taken, await _run("backup", "--store", store, str(tmp_path / "no" / "b.db"))
+
     async with _owned(tmp_path):
-        taken = await _run("backup", "--store", str(tmp_path / "store.db"), str(tmp_path / "taken"))
-        nowhere = await _run("backup", "--store", str(tmp_path / "store.db"), str(tmp_path / "no" / "b.db"))
-    assert taken.exit_code == nowhere.exit_code == Exit.UNREACHABLE
+        taken, nowhere = await backups()
+    if not owned:
+        taken, nowhere = await backups()
+    assert taken.exit_code == nowhere.exit_code == Exit.NO
     assert f"{tmp_path}/taken exists, and no backup replaces one; name another" in taken.stderr
-    assert "cannot be written: No such file or directory" in nowhere.stderr
+    assert "cannot be written: No such file or directory; name a folder that the sidecar can write to" in nowhere.stderr
 
 
 @pytest.mark.parametrize("owned", [True, False])
@@ -332,6 +340,18 @@ async def test_a_stopped_owner_hangs_nobody(tmp_path: Path, monkeypatch: pytest.
         result = await _run("stats", "--store", str(tmp_path / "store.db"))
         owner.send(signal.SIGCONT)
     assert (result.exit_code, "has not answered for 1 s" in result.stderr) == (Exit.UNREACHABLE, True)
+
+
+async def test_an_owner_that_hangs_up_has_a_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a bug ends the connection, the command says where the reason is, and exits with 4."""
+
+    async def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Administration, "run", broken)
+    async with _owned(tmp_path, turns=0):
+        result = await _run("stats", "--store", str(tmp_path / "store.db"))
+    assert (result.exit_code, "look at its log" in result.stderr) == (Exit.UNREACHABLE, True)
 
 
 async def test_whoever_hangs_up_ends_what_was_asked(tmp_path: Path) -> None:
