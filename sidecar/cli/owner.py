@@ -15,6 +15,8 @@ from sidecar.store.progress import Progress, Report
 _CONNECT_S: Final = 5.0
 _SILENCE_S: Final = 3 * ALIVE_S
 
+_HUNG_UP: Final = "the sidecar hung up before it had answered; look at its log, and ask again"
+
 
 class NoOwner(Exception):
     """Nobody answers for the store."""
@@ -37,7 +39,7 @@ def ask(store: Path, command: str, arguments: Mapping[str, Any], report: Report)
                     return answer
                 if "progress" in message:
                     report(Progress(**message["progress"]))
-    raise LedgerError(Code.STORE_UNAVAILABLE, "the sidecar ended before it had answered; ask again")
+    raise LedgerError(Code.STORE_UNAVAILABLE, _HUNG_UP)
 
 
 @contextmanager
@@ -46,7 +48,7 @@ def _hanging_up() -> Iterator[None]:
     try:
         yield
     except ConnectionError as error:
-        raise LedgerError(Code.STORE_UNAVAILABLE, "the sidecar hung up before it had answered; ask again") from error
+        raise LedgerError(Code.STORE_UNAVAILABLE, _HUNG_UP) from error
 
 
 def _patiently(lines: Iterable[bytes]) -> Iterator[bytes]:

@@ -12,7 +12,8 @@ from grpc_health.v1 import health_pb2
 
 from sidecar.cli.exits import EXIT_HELP, Exit
 from sidecar.cli.options import give_up, settings_of
-from sidecar.config.listen import parse_health
+from sidecar.config.listen import Address, parse_health
+from sidecar.domain.errors import LedgerError
 from sidecar.server.health import DETAIL_KEY
 
 _COMPONENTS: Final = ("liveness", "store.readable", "store.writable", "disk", "configuration")
@@ -33,9 +34,20 @@ class Probed:
 @click.option("--config", type=click.Path(path_type=Path), help="The settings file, as `serve` takes it.")
 @click.option("--health", metavar="HOST:PORT", help="Where the sidecar serves health, as `serve` takes it.")
 @click.option(
-    "--component", "components", multiple=True, metavar="NAME", help=f"Ask for this alone: {', '.join(_COMPONENTS)}."
+    "--component",
+    "components",
+    multiple=True,
+    type=click.Choice(_COMPONENTS),
+    metavar="NAME",
+    help=f"Ask for this alone: {', '.join(_COMPONENTS)}.",
 )
-@click.option("--timeout", default=5.0, show_default=True, help="Seconds that each answer may take.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=5.0,
+    show_default=True,
+    help="Seconds that each answer may take.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for scripts.")
 def probe(
     config: Path | None, health: str | None, components: tuple[str, ...], timeout: float, *, as_json: bool
@@ -51,15 +63,13 @@ def probe(
 
     Exits with 1 if something is not well, with 4 if nobody answers.
     """
-    address = parse_health(health or settings_of(config).sidecar.health)
+    address = _address(health or settings_of(config).sidecar.health)
     host = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(address.host, address.host)  # noqa: S104  dialled from here
     target = f"{host}:{address.port}"
     try:
         with grpc.insecure_channel(target, options=[("grpc.enable_http_proxy", 0)]) as channel:
             found = [_ask(channel, name, timeout) for name in components or _COMPONENTS]
     except grpc.RpcError as error:
-        if error.code() is grpc.StatusCode.NOT_FOUND:
-            raise click.UsageError(f"no such component; there are {', '.join(_COMPONENTS)}") from error
         give_up(Exit.UNREACHABLE, f"no sidecar answers on {target} ({error.code().name})", as_json=as_json)
     well = all(each.well for each in found)
     if as_json:
@@ -68,6 +78,13 @@ def probe(
         for each in found:
             click.echo(f"{each.component:<14}  {'well' if each.well else f'NOT WELL: {each.detail}'}")
     sys.exit(Exit.DONE if well else Exit.NO)
+
+
+def _address(text: str) -> Address:
+    try:
+        return parse_health(text)
+    except LedgerError as error:  # the option alone: settings that are wrong leave the default
+        raise click.BadParameter(error.message, param_hint="'--health'") from error
 
 
 def _ask(channel: grpc.Channel, name: str, timeout: float) -> Probed:

@@ -43,7 +43,7 @@ def restore(config: Path | None, store: str | None, backup: Path, *, forget_unkn
         if done["forgotten_again"]:
             words.append(f"{done['forgotten_again']} turns that were forgotten since are forgotten again")
         if done["aside"]:
-            words.append(f"the store that was there is {done['aside']}; remove it once you are sure")
+            words.append(f"what was there before is {done['aside']}; remove it once you are sure")
         return words
 
     show(done, lambda: iter(lines()), as_json=as_json)

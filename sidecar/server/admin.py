@@ -17,6 +17,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from sidecar.domain.errors import Code, LedgerError
 from sidecar.services.administration import Administration
 from sidecar.store.progress import Progress
@@ -109,7 +111,7 @@ class AdminServer:
             await _send(writer, _error(LedgerError(Code.OVERLOADED, "too many commands at once; wait for one to end")))
             return
         asking = asyncio.ensure_future(self._answer(line, writer))
-        gone = asyncio.ensure_future(reader.read())
+        gone = asyncio.ensure_future(_until_gone(reader))
         try:
             while not (asking.done() or gone.done()):
                 _write(writer, {"alive": True})
@@ -128,21 +130,31 @@ class AdminServer:
             loop.call_soon_threadsafe(_write, writer, {"progress": asdict(progress)})
 
         try:
-            command, arguments = _request(line)
-            return {"answer": await self._administration.run(command, arguments, report)}
+            request = _request(line)
+            return {"answer": await self._administration.run(request.command, request.arguments, report)}
         except LedgerError as error:
             return _error(error)
 
 
-def _request(line: bytes) -> tuple[str, dict[str, Any]]:
+class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    command: str
+    arguments: dict[str, Any] = {}
+
+
+def _request(line: bytes) -> _Request:
     try:
-        request = json.loads(line)
-        command, arguments = request["command"], request.get("arguments", {})
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise LedgerError(Code.INVALID, "a request is a line of JSON with a command") from error
-    if not isinstance(command, str) or not isinstance(arguments, dict):
-        raise LedgerError(Code.INVALID, "a command is a text, and its arguments are an object")
-    return command, arguments
+        return msgspec.json.decode(line, type=_Request)
+    except (ValueError, RecursionError) as error:
+        raise LedgerError(
+            Code.INVALID,
+            "a request is a line of JSON: a command, and arguments that are an object; keys and paths are valid UTF-8",
+        ) from error
+
+
+async def _until_gone(reader: asyncio.StreamReader) -> None:
+    """What is said after the request is nobody's business, and is not kept."""
+    while await reader.read(_LINE_BYTES):
+        pass
 
 
 def _error(error: LedgerError) -> dict[str, Any]:

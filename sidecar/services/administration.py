@@ -51,9 +51,12 @@ class ForgetArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     work_key: str | None = None
 
     def scope(self) -> Scope:
-        """The scope. Raises `LedgerError` for an empty key, which must never mean more than was meant."""
-        if "" in (self.agent_handle, self.conversation_key, self.work_key):
+        """The scope. Raises `LedgerError` for a key that is no text, or empty: never does that mean more."""
+        keys = [key for key in (self.agent_handle, self.conversation_key, self.work_key) if key is not None]
+        if "" in keys:
             raise LedgerError(Code.INVALID, "a key that is given is not empty")
+        if not all(map(_is_text, keys)):
+            raise LedgerError(Code.INVALID, "a key is valid UTF-8; no other was ever recorded")
         if self.conversation_key is None:
             if self.work_key is not None:
                 raise LedgerError(Code.INVALID, "a work key needs its conversation")
@@ -117,8 +120,8 @@ class Administration:
 
     async def _backup(self, arguments: Mapping[str, Any], report: Report) -> Answer:
         to = Path(_checked(arguments, BackupArguments).to)
-        if not to.is_absolute():
-            raise LedgerError(Code.INVALID, "the path of a backup is absolute")
+        if not to.is_absolute() or "\0" in str(to):
+            raise LedgerError(Code.INVALID, "the path of a backup is absolute, and holds no NUL")
         return asdict(await self._store.backup(to, report))
 
     async def _sweep(self, arguments: Mapping[str, Any], report: Report) -> Answer:  # noqa: ARG002  a Command
@@ -137,6 +140,15 @@ async def forget(record: Record, arguments: Mapping[str, Any]) -> Answer:
     """Erase what the arguments name."""
     forgotten = await record.forget(_checked(arguments, ForgetArguments).scope())
     return {"forgotten": forgotten.forgotten, "complete": forgotten.erasure is Erasure.COMPLETE}
+
+
+def _is_text(key: str) -> bool:
+    """Bytes of a command line that are no UTF-8 arrive as halves of surrogate pairs."""
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _checked(arguments: Mapping[str, Any], kind: type[T]) -> T:

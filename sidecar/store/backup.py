@@ -119,11 +119,11 @@ def _named(target: Path) -> Iterator[None]:
     try:
         yield
     except FileExistsError as error:
-        raise LedgerError(
-            Code.STORE_UNAVAILABLE, f"{target} exists, and no backup replaces one; name another"
-        ) from error
+        raise LedgerError(Code.INVALID, f"{target} exists, and no backup replaces one; name another") from error
     except OSError as error:
-        raise LedgerError(Code.STORE_UNAVAILABLE, f"{target} cannot be written: {error.strerror}") from error
+        raise LedgerError(
+            Code.INVALID, f"{target} cannot be written: {error.strerror}; name a folder that the sidecar can write to"
+        ) from error
 
 
 def sync(path: Path) -> None:

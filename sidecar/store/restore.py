@@ -25,12 +25,15 @@ from sidecar.store.remnants import WithoutRemnants
 
 _PAGES: Final = 1_000
 
+#: What SQLite plays into the file that it finds it beside.
+_LOGS: Final = ("-wal", "-journal")
+
 
 @dataclass(frozen=True, slots=True)
 class RestoreReport:
     """What stands now: rows and kept entries, and how many turns went once more since they had been forgotten.
 
-    `aside` is where the replaced store is, empty where there was none.
+    `aside` is where the replaced store is, or the log that was left of it; empty where there was neither.
     """
 
     rows: int
@@ -144,28 +147,32 @@ def _verify(fresh: Path, report: Report) -> tuple[int, int]:
 
 
 def _swap(fresh: Path, store: Path) -> str:
-    """The new file takes the store's name in one step; the old one keeps another.
+    """The new file takes the store's name in one step; what was there keeps another.
 
-    A log left beside it would be played into the new file. A store that could be opened has none by now; that of a
-    damaged one steps aside first, which costs nothing that could still be read.
+    SQLite would play a log that is left beside the new file into it, whosever log that is, and so would damage it and
+    bring erased turns back. A store that could be opened has none by now; that of a damaged one, or of one whose file
+    is gone, steps aside first, which costs nothing that could still be read.
     """
-    aside = ""
+    aside = _free_name(store)
+    kept = []
     if store.exists():
-        aside = _free_name(store)
         os.link(store, aside)
-        log = store.with_name(store.name + "-wal")
+        kept.append(aside)
+    for suffix in _LOGS:
+        log = store.with_name(store.name + suffix)
         if log.exists():
-            log.rename(f"{aside}-wal")
-        store.with_name(store.name + "-shm").unlink(missing_ok=True)
-        sync(store.parent)
+            log.rename(aside + suffix)
+            kept.append(aside + suffix)
+    store.with_name(store.name + "-shm").unlink(missing_ok=True)
+    sync(store.parent)
     fresh.replace(store)
     sync(store.parent)
-    return aside
+    return kept[0] if kept else ""
 
 
 def _free_name(store: Path) -> str:
     number = 1
-    while Path(f"{store}.replaced-{number}").exists():
+    while any(Path(f"{store}.replaced-{number}{suffix}").exists() for suffix in ("", *_LOGS)):
         number += 1
     return f"{store}.replaced-{number}"
 

@@ -77,6 +77,40 @@ async def test_waits_for_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
         assert await one.ended() == 0
 
 
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [("127.0.0.1", "Address already in use"), ("192.0.2.1", "Cannot assign requested address")],
+)
+async def test_says_once_why_a_port_is_not_had(tmp_path: Path, host: str, why: str) -> None:
+    """A health port that is taken, or an address of another machine, is said once, in words; calls are answered."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        health = f"{host}:{other.getsockname()[1]}"
+        async with process(
+            f"unix://{tmp_path}/s.sock", store=tmp_path / "store.db", variables={"TURNLEDGER_HEALTH": health}
+        ) as one:
+            await one.says(f"cannot listen on {health}: {why}")
+            await one.says("the store is open")
+            async with calling(one.target) as caller:
+                assert (await caller.record.Append(asking.append(), wait_for_ready=True)).ordinal == 1
+            await asyncio.sleep(0.5)
+            one.send(signal.SIGTERM)
+            assert await one.ended() == 0
+    assert all(line.startswith("{") for line in one.log.splitlines())
+    assert one.log.count('"message": "cannot listen on') == 1
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0.0.0.0", "[::]"])  # noqa: S104  dialled by nobody
+async def test_a_port_is_had_once_it_is_free(tmp_path: Path, host: str) -> None:
+    """Whatever names this machine is bound; on a port that somebody has, as soon as they have gone."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        health = f"{host}:{other.getsockname()[1]}"
+        one = process(f"unix://{tmp_path}/s.sock", store=tmp_path / "store.db", variables={"TURNLEDGER_HEALTH": health})
+        async with one as waiting:
+            await waiting.says(f"cannot listen on {health}: Address already in use")
+            other.close()
+            await waiting.says(f"health on {health}")
+
+
 async def test_ends_well_while_it_waits_for_a_folder(tmp_path: Path) -> None:
     """SIGTERM ends a process that could never bind, with 0."""
     (tmp_path / "run").touch()

@@ -5,6 +5,7 @@ import json
 import signal
 import socket
 import stat
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from sidecar.cli.exits import Exit
 from sidecar.cli.main import main
 from sidecar.config.settings import ConversationSession
 from sidecar.server.admin import admin_path, reachable
+from sidecar.services.administration import Administration
 from tests.support import asking
 from tests.support.patience import eventually
 from tests.support.running import Caller, calling, process, settings, started
@@ -133,15 +135,23 @@ async def test_a_restore_that_could_bring_back_forgotten_turns_is_refused(tmp_pa
     assert (await _run("restore", "--store", store, backup, "--forget-unknown")).exit_code == Exit.DONE
 
 
-async def test_a_backup_that_cannot_be_made_says_why(tmp_path: Path) -> None:
-    """A target that exists, or whose folder does not, fails with the path and what to do."""
+@pytest.mark.parametrize("owned", [True, False])
+async def test_a_backup_that_cannot_be_made_says_why(tmp_path: Path, *, owned: bool) -> None:
+    """A target that exists, or whose folder does not, fails with the path and what to do; the store is in reach."""
     (tmp_path / "taken").touch()
+    store = str(tmp_path / "store.db")
+
+    async def backups() -> tuple[Result, Result]:
+        taken = await _run("backup", "--store", store, str(tmp_path / "taken"))
+        return taken, await _run("backup", "--store", store, str(tmp_path / "no" / "b.db"))
+
     async with _owned(tmp_path):
-        taken = await _run("backup", "--store", str(tmp_path / "store.db"), str(tmp_path / "taken"))
-        nowhere = await _run("backup", "--store", str(tmp_path / "store.db"), str(tmp_path / "no" / "b.db"))
-    assert taken.exit_code == nowhere.exit_code == Exit.UNREACHABLE
+        taken, nowhere = await backups()
+    if not owned:
+        taken, nowhere = await backups()
+    assert taken.exit_code == nowhere.exit_code == Exit.NO
     assert f"{tmp_path}/taken exists, and no backup replaces one; name another" in taken.stderr
-    assert "cannot be written: No such file or directory" in nowhere.stderr
+    assert "cannot be written: No such file or directory; name a folder that the sidecar can write to" in nowhere.stderr
 
 
 @pytest.mark.parametrize("owned", [True, False])
@@ -199,6 +209,16 @@ async def test_an_empty_key_never_widens_a_scope(tmp_path: Path) -> None:
         assert (await caller.render.History(asking.history())).history.shown == 3
 
 
+@pytest.mark.parametrize("owned", [True, False])
+async def test_a_key_that_is_no_text_is_refused(tmp_path: Path, *, owned: bool) -> None:
+    """Bytes that are no UTF-8 name nothing that was ever recorded: that is said, and is no crash and no success."""
+    command = ("forget", "--store", str(tmp_path / "store.db"), "--seat", "\udcff", "--all-of-seat", "--yes")
+    async with _owned(tmp_path):
+        result = await _run(*command) if owned else None
+    result = result or await _run(*command)
+    assert (result.exit_code, "valid UTF-8" in result.stderr) == (Exit.NO, True)
+
+
 @pytest.mark.parametrize("command", [["stats"], ["check"], ["sweep"], ["backup", "b.db"]])
 async def test_no_store_is_made_by_looking(tmp_path: Path, command: list[str]) -> None:
     """A command on a path where there is no store says so, exits with 4, and leaves nothing there."""
@@ -244,6 +264,10 @@ NONSENSE = {
     "wrong arguments": b'{"command": "sweep", "arguments": {"trust_clock": 3}}\n',
     "unknown arguments": b'{"command": "backup", "arguments": {"to": "/x", "and": 1}}\n',
     "a relative path": b'{"command": "backup", "arguments": {"to": "x"}}\n',
+    "a path with a NUL": b'{"command": "backup", "arguments": {"to": "/x\\u0000y"}}\n',
+    "a key that is no text": b'{"command": "forget", "arguments": {"agent_handle": "\\udcff"}}\n',
+    "bytes that are no text": b'{"command": "\xff"}\n',
+    "more than there is to say": b'{"command": "stats", "and": 1}\n',
     "deep nesting": b'{"command": ' + b"[" * 5_000 + b"\n",
     "a line without end": b"x" * 20_000 + b"\n",
 }
@@ -261,6 +285,31 @@ async def test_nonsense_is_told_what_is_wrong(tmp_path: Path, request_line: byte
         assert (error["code"], bool(error["message"])) == ("INVALID", True)
         writer.close()
         assert (await _answer("stats", "--store", str(tmp_path / "store.db")))["store"] == {"open": True}
+
+
+async def test_what_is_said_after_a_request_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever goes on sending while a command is at work costs the sidecar no memory, and gets the answer."""
+    go = asyncio.Event()
+
+    async def slow(*_: object) -> dict[str, Any]:
+        await go.wait()
+        return {"done": True}
+
+    monkeypatch.setattr(Administration, "run", slow)
+    async with _owned(tmp_path, turns=0):
+        reader, writer = await asyncio.open_unix_connection(admin_path(tmp_path / "store.db"))
+        writer.write(b'{"command": "check"}\n')
+        chunk = b"x" * 65_536
+        tracemalloc.start()
+        for _ in range(256):
+            writer.write(chunk)
+            await writer.drain()
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        go.set()
+        assert json.loads([line async for line in reader][-1]) == {"answer": {"done": True}}
+        writer.close()
+    assert peak < 4_000_000
 
 
 async def test_a_crowd_is_told_to_wait(tmp_path: Path) -> None:
@@ -291,6 +340,18 @@ async def test_a_stopped_owner_hangs_nobody(tmp_path: Path, monkeypatch: pytest.
         result = await _run("stats", "--store", str(tmp_path / "store.db"))
         owner.send(signal.SIGCONT)
     assert (result.exit_code, "has not answered for 1 s" in result.stderr) == (Exit.UNREACHABLE, True)
+
+
+async def test_an_owner_that_hangs_up_has_a_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a bug ends the connection, the command says where the reason is, and exits with 4."""
+
+    async def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Administration, "run", broken)
+    async with _owned(tmp_path, turns=0):
+        result = await _run("stats", "--store", str(tmp_path / "store.db"))
+    assert (result.exit_code, "look at its log" in result.stderr) == (Exit.UNREACHABLE, True)
 
 
 async def test_whoever_hangs_up_ends_what_was_asked(tmp_path: Path) -> None:

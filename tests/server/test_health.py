@@ -169,6 +169,13 @@ async def test_the_probe_command(tmp_path: Path) -> None:
     assert (nobody.exit_code, "no sidecar answers on" in nobody.stderr) == (Exit.UNREACHABLE, True)
 
 
+@pytest.mark.parametrize("wrong", [("--health", "nonsense"), ("--component", "\udcff"), ("--timeout", "0")])
+async def test_a_wrong_option_of_the_probe_is_wrong_usage(wrong: tuple[str, str]) -> None:
+    """What cannot be asked for exits with 2 and names the option, whether or not a sidecar runs."""
+    result = await _probe(*wrong)
+    assert (result.exit_code, f"Invalid value for '{wrong[0]}'" in result.stderr) == (Exit.USAGE, True)
+
+
 async def test_many_probes_cost_one_check() -> None:
     """However many ask at once, a component is tried once, and its answer is good for a second."""
     now, tries = [0.0], [0]
@@ -245,8 +252,7 @@ async def test_watchers_keep_no_probe_out(tmp_path: Path) -> None:
         async def a_place_is_free() -> bool:
             again = watch(health_pb2.HealthCheckRequest(service="liveness"))
             try:
-                status: int = (await again.read()).status
-                return status == SERVING
+                return bool((await again.read()).status == SERVING)
             except grpc.aio.AioRpcError:
                 return False
             finally:

@@ -64,6 +64,28 @@ async def test_a_killed_owner_loses_nothing_aside(tmp_path: Path) -> None:
         assert restored.execute("SELECT count(*) FROM forgotten_turns").get == 2
 
 
+@pytest.mark.parametrize("suffix", ["-wal", "-journal"])
+async def test_a_log_that_outlived_its_store_steps_aside(tmp_path: Path, suffix: str) -> None:
+    """A log whose store is gone is kept under the name that is told, and never played into what was restored."""
+    await _with_backup(tmp_path)
+    db = apsw.Connection(str(tmp_path / "store.db"))
+    db.pragma("journal_mode", "wal" if suffix == "-wal" else "delete")
+    db.execute("PRAGMA cache_size = 1; BEGIN; DELETE FROM conversation_sessions")
+    db.execute("CREATE TABLE filler AS SELECT randomblob(50000)")
+    if suffix == "-wal":
+        db.execute("COMMIT")
+    log = (tmp_path / f"store.db{suffix}").read_bytes()
+    assert log
+    db.close()
+    (tmp_path / "store.db").unlink()
+    (tmp_path / f"store.db{suffix}").write_bytes(log)
+    report = _restore(tmp_path, forget_unknown=True)
+    assert (report.rows, Path(report.aside).name) == (3, f"store.db.replaced-1{suffix}")
+    assert (tmp_path / f"store.db.replaced-1{suffix}").read_bytes() == log
+    async with open_store(tmp_path / "store.db") as store:
+        assert await texts(store) == ["t0", "t1", "t2"]
+
+
 async def test_an_unreadable_store_needs_a_word(tmp_path: Path) -> None:
     """Where the old store cannot say what was forgotten, nothing happens without the flag."""
     await _with_backup(tmp_path)
