@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from sidecar.domain.instructions import OrderKind
 from sidecar.domain.jsontext import Json, NotPlainJson, compact, is_text, parse, spellings
-from sidecar.domain.limits import JSON_CHARACTERS, READS_SHOWN
+from sidecar.domain.limits import JSON_CHARACTERS, READS_SHOWN, SECRETS_SOUGHT
 from sidecar.domain.payload import WITHHELD, Payload, PayloadState, budgeted, condensed, is_over_budget
 
 
@@ -156,7 +156,9 @@ def _members(members: dict[str, Json], sensitive: frozenset[str], secrets: set[s
 def _member(name: str, value: Json, secrets: set[str]) -> _Value:
     shown = compact(value, level=2)
     original = value if is_text(value) else shown
-    return _Value(name, shown, original, holds_secret=_holds_any(secrets, original))
+    # Only what might become an order is looked through.
+    holds_secret = is_over_budget(original) and _holds_any(secrets, original)
+    return _Value(name, shown, original, holds_secret=holds_secret)
 
 
 def _secrets(arguments: dict[str, Json], sensitive: frozenset[str]) -> set[str]:
@@ -164,4 +166,7 @@ def _secrets(arguments: dict[str, Json], sensitive: frozenset[str]) -> set[str]:
 
 
 def _holds_any(secrets: set[str], text: str) -> bool:
+    """Whether the text repeats a secret. Where there are too many to look for, any text is taken to."""
+    if len(secrets) > SECRETS_SOUGHT:
+        return bool(text)
     return bool(secrets) and any(secret in text for secret in secrets)

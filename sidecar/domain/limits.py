@@ -35,6 +35,10 @@ JSON_DEPTH: Final = 64
 #: read a million members takes seconds.
 JSON_CHARACTERS: Final = 1024 * 1024
 
+#: The values of sensitive arguments that a call's error and its other arguments are searched for: more than any set of
+#: credentials. Past it nobody looks, and each of them counts as one that repeats a secret.
+SECRETS_SOUGHT: Final = 256
+
 #: Entries kept of one conversation unless configured: more than most tickets see, and what fits `BLOCK_BYTES` at about
 #: 1.2 KB a turn.
 MAX_ENTRIES_DEFAULT: Final = 20

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sidecar.domain.call_lines import line
-from sidecar.domain.calls import CallKind, SuppliedCall, keep
+from sidecar.domain.calls import CallKind, SuppliedCall, keep, over_budget
 
 _SECRET = "hunter2-hunter2"  # noqa: S105 a made-up one
 
@@ -117,3 +117,14 @@ def test_an_error_that_repeats_withheld_arguments(arguments: str) -> None:
     """Where arguments are withheld as a whole, an error that repeats what stood in them is withheld too."""
     assert _kept(arguments, f"cannot parse {arguments}") == "- x((withheld)) → error: (withheld)"
     assert _kept(arguments, f"login failed for {_SECRET}") == "- x((withheld)) → error: (withheld)"
+
+
+def test_more_secrets_than_anybody_looks_for() -> None:
+    """Past 256 secrets every error and every over-budget value counts as one that repeats a secret."""
+    for count, repeats in ((256, False), (257, True)):
+        arguments = json.dumps({"pins": list(range(1000, 1000 + count)), "text": "x" * 201})
+        sensitive = frozenset({"pins"})
+        call = SuppliedCall("x", arguments, CallKind.WRITE, failed=True, error="no such door", sensitive=sensitive)
+        assert ("(withheld)" in line(keep(call)).partition("→")[2]) == repeats
+        assert bool(list(over_budget(call))) == (not repeats)
+        assert "error: " not in line(keep(SuppliedCall("x", arguments, CallKind.WRITE, sensitive=sensitive)))
