@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from typing import Final
 
 from sidecar.config.settings import ConversationSession
 from sidecar.domain.calls import SuppliedCall
@@ -69,6 +70,10 @@ class Seat:
 Scope = TurnKey | Conversation | Seat
 
 
+#: Fits of one call under way at once: enough to share commits. A call may hold thousands, and its caller may leave.
+_FITS_AT_ONCE: Final = 16
+
+
 class Erasure(StrEnum):
     """Whether forgotten text is gone from the files too."""
 
@@ -126,7 +131,13 @@ class Record:
 
     async def fit(self, conversation: Conversation, fits: Sequence[Fit]) -> list[FitResult]:
         """Judge each rewrite by itself, and put the good ones in their places. The switch does not stop this."""
-        judgements = await asyncio.gather(*(self._fit(conversation, fit) for fit in fits))
+        room = asyncio.Semaphore(_FITS_AT_ONCE)
+
+        async def judged(fit: Fit) -> Judgement:
+            async with room:
+                return await self._fit(conversation, fit)
+
+        judgements = await asyncio.gather(*map(judged, fits))
         for fit, judgement in zip(fits, judgements, strict=True):
             order_id = parse_order_id(fit.order_id)
             self._observer.judged("unknown" if order_id is None else order_id.kind.value, judgement.verdict.value)
