@@ -48,7 +48,7 @@ test: $(VENV)/.dev ## The quick tests, with branch coverage (some of them, witho
 slow: $(VENV)/.dev ## The tests that take minutes: killed sidecars, long replays
 	$(RUN) pytest -m slow --timeout 900 $(ARGS)
 
-torture: $(VENV)/.dev ## Try to break it: kills, power loss, faults, nonsense, load (an hour; ARGS="--only crash", "--help")
+torture: $(VENV)/.dev .venv-fuzz/.ready ## Try to break it: kills, power loss, faults, nonsense, load (an hour; ARGS="--only crash", "--help")
 	@$(RUN) tests.torture $(ARGS)
 
 # --- what a change must pass beside its tests ---
@@ -150,7 +150,7 @@ wheels: $(VENV)/.dev ## Build both wheels into dist/
 	$(say) "wheels are in dist/"
 
 clean: ## Remove .venv, wheels and caches
-	rm -rf $(VENV) .venv-llm .venv-deploy clients/node/node_modules clients/node/dist dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
+	rm -rf $(VENV) .venv-llm .venv-deploy .venv-fuzz clients/node/node_modules clients/node/dist dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
 
 # --- set-up: once, and again when a lock or a pyproject changes ---
 
@@ -179,6 +179,17 @@ $(VENV)/.dev: requirements/dev.lock pyproject.toml clients/python/pyproject.toml
 	@$(PYTHON) -m venv .venv-deploy
 	@.venv-deploy/bin/python -m pip --quiet --disable-pip-version-check --no-input install --no-deps --require-hashes \
 	  --only-binary=:all: -r requirements/deploy.lock
+	@touch $@
+
+# A fuzzer that is led by coverage. Where it cannot be had, plain mutation is all.
+.venv-fuzz/.ready: requirements/fuzz.txt requirements/dev.lock | $(BIN)/python
+	$(say) "installing a fuzzer into .venv-fuzz"
+	@$(PYTHON) -m venv .venv-fuzz
+	@.venv-fuzz/bin/python -m pip --quiet --disable-pip-version-check --no-input install --no-deps \
+	  --only-binary=:all: -r requirements/fuzz.txt \
+	  && .venv-fuzz/bin/python -m pip --quiet --disable-pip-version-check --no-input install --no-deps --require-hashes \
+	  --only-binary=:all: -r requirements/dev.lock \
+	  || { rm -rf .venv-fuzz; mkdir .venv-fuzz; echo "there is no atheris for this Python: plain mutation alone"; }
 	@touch $@
 
 # A small model and its server, pinned, in an environment of their own: nothing of ours runs on them.
