@@ -16,7 +16,7 @@ _IO = LedgerError(Code.STORE_IO, "the disk that holds the store reported an erro
 _TRANSLATIONS: tuple[tuple[tuple[type[apsw.Error], ...], LedgerError], ...] = (
     ((apsw.FullError,), _FULL),
     ((apsw.BusyError, apsw.LockedError, apsw.CantOpenError), _UNAVAILABLE),
-    ((apsw.InterruptError,), _INTERRUPTED),
+    ((apsw.InterruptError, apsw.ConnectionClosedError), _INTERRUPTED),
     ((apsw.CorruptError, apsw.NotADBError), _CORRUPT),
     ((apsw.IOError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.AuthError), _IO),
 )

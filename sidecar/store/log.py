@@ -55,10 +55,11 @@ class LogMover:
 
         Raises `apsw.Error` where that fails: closed it is all the same, and the log stays.
         """
-        try:
-            self._db.close()
-        finally:
-            self._vfs.unregister()
+        with self._turn:
+            try:
+                self._db.close()
+            finally:
+                self._vfs.unregister()
 
     def _finish(self, mode: int) -> bool:
         with self._turn, translated():

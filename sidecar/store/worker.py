@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import apsw
 
+from sidecar.domain.errors import Code, LedgerError
 from sidecar.domain.timing import TIMING
 from sidecar.store.observer import StoreObserver
 
@@ -61,6 +62,7 @@ class Worker:
         self._run_batch = run_batch
         self._observer = observer
         self._queue: SimpleQueue[_Item | None] = SimpleQueue()
+        self._stopping = False
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._main, name=f"turnledger-{name}", daemon=True)
         self._thread.start()
@@ -71,7 +73,12 @@ class Worker:
         return self._queue.qsize()
 
     async def run(self, job: Callable[[apsw.Connection], T]) -> T:
-        """Run the job on the thread. A caller that is cancelled meanwhile does not stop it."""
+        """Run the job on the thread. A caller that is cancelled meanwhile does not stop it.
+
+        Raises `LedgerError` STORE_UNAVAILABLE once the thread was told to end: it would never get to the job.
+        """
+        if self._stopping:
+            raise LedgerError(Code.STORE_UNAVAILABLE, "the store is closing; retry")
         future: asyncio.Future[T] = self._loop.create_future()
         item = _Item(job, future, time.monotonic())
         self._queue.put(item)
@@ -86,6 +93,7 @@ class Worker:
 
     async def stop(self) -> None:
         """Finish what was accepted, then end the thread."""
+        self._stopping = True
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
 

@@ -1,5 +1,6 @@
 """The end of a store on a disk that fails."""
 
+import asyncio
 import logging
 from pathlib import Path
 
@@ -25,3 +26,13 @@ async def test_a_disk_that_fails_at_the_end_costs_no_turn(
     assert any("the next start" in each.getMessage() for each in caplog.records if each.levelno == logging.WARNING)
     async with open_store(store_path, vfs=disk.name) as store:
         assert await texts(store) == ["kept"]
+
+
+async def test_a_forget_that_the_end_overtakes_is_answered(store_path: Path) -> None:
+    """What is at its erasure when the store closes is answered, instead of waiting for a thread that has ended."""
+    async with open_store(store_path) as store:
+        await record(store, key("w1"))
+        erasing = [asyncio.ensure_future(store.finish_erasure()) for _ in range(20)]
+        await asyncio.sleep(0)
+        await store.close()
+        await asyncio.wait_for(asyncio.gather(*erasing), 5)

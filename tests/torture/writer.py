@@ -22,8 +22,8 @@ _SYNC_S: Final = 0.001
 _OLD: Final = 1_000_000
 _NOW: Final = 2_000_000
 
-#: What maintenance may hold the writer for, in milliseconds; and what that leaves to the machine's own noise, since one
-#: pause of a busy machine is no hold of ours: the 99th of a hundred holds is judged.
+#: What maintenance may hold the writer for, in milliseconds. Of a hundred batches the 99th is judged: one pause of the
+#: machine is no hold of ours.
 _HOLD_MS: Final = 5.0
 
 
@@ -72,12 +72,18 @@ async def run(folder: Path, scale: Scale, say: Say) -> Sequence[Finding]:
                     f"{rows} rows, {_SYNC_S * 1000:.0f} ms a sync; {len(held)} batches, held p50"
                     f" {_part(held, 0.5) * 1000:.1f}, p99 {p99:.1f}, at most {max(held) * 1000:.1f} ms; appends beside"
                     f" it {_told(appends)}, quiet {_told(quiet[0])}",
-                    [f"p99 of {p99:.1f} ms"] if p99 > _HOLD_MS * (3 if scale.quick else 1) else [],
+                    _too_long(held, quick=scale.quick),
                 )
             )
         disk.heal()
         await store.close()
     return findings
+
+
+def _too_long(held: Sequence[float], *, quick: bool) -> list[str]:
+    """A quick run shares the machine with other tests, whose pauses are no holds: half of its batches are judged."""
+    most = _part(held, 0.5 if quick else 0.99) * 1000
+    return [f"{most:.1f} ms"] if most > _HOLD_MS * (2 if quick else 1) else []
 
 
 def _slow_syncs(operation: str, _: str) -> None:
