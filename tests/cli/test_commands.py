@@ -2,9 +2,12 @@
 
 import asyncio
 import json
+import os
 import signal
 import socket
 import stat
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,10 +20,11 @@ from click.testing import CliRunner, Result
 from sidecar.cli.exits import Exit
 from sidecar.cli.main import main
 from sidecar.config.settings import ConversationSession
+from sidecar.domain.errors import Code, LedgerError
 from sidecar.server.admin import admin_path, reachable
 from sidecar.services.administration import Administration
 from tests.support import asking
-from tests.support.patience import eventually
+from tests.support.patience import PATIENCE_S, eventually
 from tests.support.running import Caller, calling, process, settings, started
 from tests.support.stores import beside, files_in, pinned
 
@@ -226,6 +230,70 @@ async def test_no_store_is_made_by_looking(tmp_path: Path, command: list[str]) -
     assert result.exit_code == Exit.UNREACHABLE
     assert "there is no store at" in result.stderr
     assert files_in(tmp_path) == set()
+
+
+SWEEP = ["sweep"]
+FORGET = ["forget", "--seat", asking.SEAT, "--all-of-seat", "--yes"]
+COMMANDS_ON_A_STORE = [["stats"], ["check"], SWEEP, FORGET, ["backup", "/nowhere/b.db"]]
+
+
+@pytest.mark.parametrize("text", [b"", b"garbage" * 1_000])
+@pytest.mark.parametrize("command", COMMANDS_ON_A_STORE, ids=[command[0] for command in COMMANDS_ON_A_STORE])
+async def test_what_is_no_store_is_not_made_one(tmp_path: Path, command: list[str], text: bytes) -> None:
+    """A file in which there is no store is refused by every command, and stays as it is, with nothing beside it."""
+    (tmp_path / "notes.txt").write_bytes(text)
+    result = await _run(*command, "--store", str(tmp_path / "notes.txt"))
+    assert result.exit_code in {Exit.NO, Exit.UNREACHABLE}, result.output
+    assert result.stderr.startswith("turnledger: ")
+    assert (files_in(tmp_path), (tmp_path / "notes.txt").read_bytes()) == ({"notes.txt"}, text)
+
+
+@pytest.mark.parametrize("command", [SWEEP, FORGET], ids=["sweep", "forget"])
+async def test_a_store_that_cannot_be_opened_hangs_nobody(
+    tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a sidecar would try again until it works, a command without one fails at, saying why."""
+    store = await _left(tmp_path)
+
+    def fails(*_: object, **__: object) -> None:
+        raise LedgerError(Code.STORE_IO, "the disk failed")
+
+    monkeypatch.setattr("sidecar.store.store.Database", fails)
+    result = await asyncio.wait_for(_run(*command, "--store", store), PATIENCE_S)
+    assert (result.exit_code, "the disk failed" in result.stderr) == (Exit.NO, True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user's file can be had by root alone")
+@pytest.mark.parametrize("command", COMMANDS_ON_A_STORE, ids=[command[0] for command in COMMANDS_ON_A_STORE])
+async def test_another_users_store_is_said_to_be_so(tmp_path: Path, command: list[str]) -> None:
+    """Whoever may not read or write a store is told whom to run the command as; it exits with 4, and makes nothing."""
+    store = Path(await _left(tmp_path))
+    for name in ("store.db.lock", "store.db.reserve"):
+        (tmp_path / name).unlink()
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    store.chmod(0o644 if command in (SWEEP, FORGET) else 0o600)
+    before = files_in(tmp_path)
+    result = await asyncio.to_thread(_as_another_user, *command, "--store", str(store))
+    assert result.returncode == Exit.UNREACHABLE, result.stderr
+    assert f"{store} cannot be " in result.stderr
+    assert "by this user; run this as the sidecar's" in result.stderr
+    assert files_in(tmp_path) == before
+
+
+def _as_another_user(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command as a user that owns nothing, who may not be able to read the interpreter's files either."""
+    become = (
+        "import importlib.readers, os; from sidecar.cli.main import main;"  # what is loaded late, as long as it may be
+        " os.setgroups([]); os.setgid(10001); os.setuid(10001); os.chdir('/'); main()"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", become, *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
 
 
 async def test_looking_leaves_no_file(tmp_path: Path) -> None:
