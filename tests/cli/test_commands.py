@@ -272,7 +272,7 @@ async def test_another_users_store_is_said_to_be_so(tmp_path: Path, command: lis
         (tmp_path / name).unlink()
     for folder in (tmp_path, *tmp_path.parents[:2]):
         folder.chmod(0o755)
-    store.chmod(0o644 if command in (SWEEP, FORGET) else 0o600)
+    (tmp_path / "store.db").chmod(0o644 if command in (SWEEP, FORGET) else 0o600)
     before = files_in(tmp_path)
     result = await asyncio.to_thread(_as_another_user, *command, "--store", str(store))
     assert result.returncode == Exit.UNREACHABLE, result.stderr
