@@ -66,7 +66,7 @@ async def forget_alone(settings: Settings, arguments: Mapping[str, Any]) -> Answ
 
 @asynccontextmanager
 async def _opened(settings: Settings) -> AsyncIterator[Store]:
-    path = Path(settings.sidecar.store)
+    path = settings.sidecar.store_file
     _unowned(path, lambda: require_file(path))  # what is no store is not made one
     _require_access(path, os.W_OK, "written")
     store = Store(path, clock=lambda: int(time.time()))

@@ -5,15 +5,18 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 import click
 
 from sidecar.cli.exits import Exit
-from sidecar.config.effective import effective
+from sidecar.config.effective import Origin, effective
+from sidecar.config.keys import KEYS
 from sidecar.config.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_STORE: Final = next(key for key in KEYS if key.place == "sidecar.store")
 
 
 def store_options(command: F) -> F:
@@ -26,8 +29,17 @@ def store_options(command: F) -> F:
 
 
 def settings_of(config: Path | None, store: str | None = None) -> Settings:
-    """The settings as the sidecar would have them; what is wrong with them is for `turnledger config` to say."""
-    return effective(config, {"store": store}, os.environ).settings
+    """The settings as the sidecar would have them; what is wrong with them is for `turnledger config` to say.
+
+    But a store that was named and is no path stands for no other: that is wrong usage.
+    """
+    found = effective(config, {"store": store}, os.environ)
+    named = (
+        Origin.OPTION if store is not None else Origin.VARIABLE if _STORE.variable in found.inputs.variables else None
+    )
+    if named not in (None, found.sources[_STORE.place].origin):
+        raise click.UsageError(next(problem for problem in reversed(found.problems) if _STORE.place in problem))
+    return found.settings
 
 
 def show(answer: Mapping[str, Any], lines: Callable[[], Iterator[str]], *, as_json: bool) -> None:

@@ -29,7 +29,7 @@ def sweep(config: Path | None, store: str | None, *, trust_clock: bool, as_json:
     settings = settings_of(config, store)
     arguments = {"trust_clock": trust_clock}
     with doing(as_json=as_json), progress_bar(as_json=as_json) as report:
-        path = Path(settings.sidecar.store)
+        path = settings.sidecar.store_file
         done = ask_or(path, "sweep", arguments, report, lambda: asyncio.run(sweep_alone(settings, arguments)))
 
     def lines() -> list[str]:

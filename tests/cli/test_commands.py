@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -246,6 +247,58 @@ async def test_what_is_no_store_is_not_made_one(tmp_path: Path, command: list[st
     assert result.exit_code in {Exit.NO, Exit.UNREACHABLE}, result.output
     assert result.stderr.startswith("turnledger: ")
     assert (files_in(tmp_path), (tmp_path / "notes.txt").read_bytes()) == ({"notes.txt"}, text)
+
+
+@pytest.mark.parametrize("wrong", ["", "folder/", "\udcff.db"])
+@pytest.mark.parametrize("as_option", [True, False])
+async def test_a_store_that_is_named_wrong_stands_for_no_other(
+    tmp_path: Path, wrong: str, monkeypatch: pytest.MonkeyPatch, *, as_option: bool
+) -> None:
+    """A command never acts on another store than the one that was named: an option that came out empty exits with 2."""
+    store = await _left(tmp_path)
+    (tmp_path / "s.yaml").write_text(f"sidecar: {{store: {store}}}")
+    monkeypatch.setenv("TURNLEDGER_STORE", store if as_option else wrong or "file:x")
+    named = ("--store", wrong) if as_option else ()
+    result = await _run(*FORGET, "--config", str(tmp_path / "s.yaml"), *named)
+    assert (result.exit_code, "sidecar.store" in result.stderr) == (Exit.USAGE, True)
+    monkeypatch.delenv("TURNLEDGER_STORE")
+    assert (await _answer("stats", "--store", store))["totals"]["entries"] == 3
+
+
+async def test_a_link_to_a_store_is_that_store(tmp_path: Path) -> None:
+    """Whoever names the store by a link meets its owner, its lock and its log, and replaces the file, not the link."""
+    (tmp_path / "real").mkdir()
+    link, backup = tmp_path / "link.db", str(tmp_path / "b.db")
+    link.symlink_to(tmp_path / "real" / "store.db")
+    async with _owned(tmp_path / "real"):
+        assert (await _answer("stats", "--store", str(link)))["store"] == {"open": True}
+        assert (await _answer("check", str(link)))["rows"] == 3
+        await _answer("backup", "--store", str(link), backup)
+        assert (await _run("restore", "--store", str(link), backup)).exit_code == Exit.UNSAFE
+    with beside(tmp_path / "real" / "store.db") as db:
+        db.execute("UPDATE conversation_sessions SET created_at = 5 WHERE work_key = 'w2'")
+        await asyncio.to_thread(shutil.copytree, tmp_path / "real", tmp_path / "killed")
+    link.unlink()
+    link.symlink_to(tmp_path / "killed" / "store.db")
+    await _answer("backup", "--store", str(link), str(tmp_path / "c.db"))
+    with beside(tmp_path / "c.db") as db:
+        assert db.execute("SELECT count(*) FROM conversation_sessions WHERE created_at = 5").get == 1
+    assert (await _run("restore", "--store", str(link), backup)).exit_code == Exit.DONE
+    assert link.is_symlink()
+    async with started(settings(tmp_path, store=link)) as app, calling(app.address.target) as caller:
+        assert (await caller.render.History(asking.history())).history.shown == 3
+    assert {"store.db.lock", "store.db.replaced-1"} <= files_in(tmp_path / "killed")
+    assert not [name for name in files_in(tmp_path) if name.startswith("link.db.")]
+
+
+@pytest.mark.parametrize("kind", ["folder", "fifo"])
+async def test_a_restore_replaces_no_more_than_a_file(tmp_path: Path, kind: str) -> None:
+    """What is no file, a device above all, is never replaced, whatever the options say."""
+    store, odd = await _left(tmp_path), tmp_path / kind
+    odd.mkdir() if kind == "folder" else os.mkfifo(odd)
+    result = await _run("restore", "--store", str(odd), store, "--forget-unknown")
+    assert (result.exit_code, f"{odd} is no file" in result.stderr) == (Exit.NO, True)
+    assert odd.is_dir() or odd.is_fifo()
 
 
 @pytest.mark.parametrize("command", [SWEEP, FORGET], ids=["sweep", "forget"])
