@@ -10,7 +10,7 @@ from typing import Any, Final, NoReturn, TypeVar
 import click
 
 from sidecar.cli.exits import Exit
-from sidecar.config.effective import Origin, effective
+from sidecar.config.effective import Effective, Origin, effective
 from sidecar.config.keys import KEYS
 from sidecar.config.settings import Settings
 
@@ -29,17 +29,25 @@ def store_options(command: F) -> F:
 
 
 def settings_of(config: Path | None, store: str | None = None) -> Settings:
-    """The settings as the sidecar would have them; what is wrong with them is for `turnledger config` to say.
+    """The settings as the sidecar would have them; what is wrong with them is for `turnledger config` to say."""
+    return found_for(config, store).settings
 
-    But a store that was named and is no path stands for no other: that is wrong usage.
+
+def found_for(config: Path | None, store: str | None) -> Effective:
+    """The settings, and what is wrong with them.
+
+    A store that was named and is no path stands for no other: that is wrong usage.
     """
     found = effective(config, {"store": store}, os.environ)
-    named = (
-        Origin.OPTION if store is not None else Origin.VARIABLE if _STORE.variable in found.inputs.variables else None
-    )
-    if named not in (None, found.sources[_STORE.place].origin):
+    if store is not None:
+        named = Origin.OPTION
+    elif _STORE.variable in found.inputs.variables:
+        named = Origin.VARIABLE
+    else:
+        return found
+    if found.sources[_STORE.place].origin is not named:
         raise click.UsageError(next(problem for problem in reversed(found.problems) if _STORE.place in problem))
-    return found.settings
+    return found
 
 
 def show(answer: Mapping[str, Any], lines: Callable[[], Iterator[str]], *, as_json: bool) -> None:

@@ -177,6 +177,29 @@ async def test_a_sweep_looks_twice_unless_told(tmp_path: Path, *, owned: bool) -
     assert (careful["swept"], trusting["swept"]) == (0, 2)
 
 
+@pytest.mark.parametrize("wrong", ["turn_engine: [", "sidecar: {typo: 1}"])
+async def test_no_sweep_goes_by_settings_that_are_wrong(tmp_path: Path, wrong: str) -> None:
+    """Where a default may stand for what was meant, a sweep without an owner deletes nothing and says what is wrong."""
+    store = await _left(tmp_path, 25, max_entries=100)
+    (tmp_path / "s.yaml").write_text(wrong)
+    result = await _run("sweep", "--store", store, "--config", str(tmp_path / "s.yaml"))
+    assert (result.exit_code, f"{tmp_path}/s.yaml" in result.stderr) == (Exit.NO, True)
+    assert (await _answer("stats", "--store", store))["totals"]["entries"] == 25
+
+
+async def test_paths_of_any_bytes(tmp_path: Path) -> None:
+    """A backup under a name that SQLite cannot take is refused, and leaves nothing; one that has such a name is read."""
+    store, odd = await _left(tmp_path), str(tmp_path / "b\udcff.db")
+    before = files_in(tmp_path)
+    refused = await _run("backup", "--store", store, odd)
+    assert (refused.exit_code, "no valid UTF-8" in refused.stderr) == (Exit.NO, True)
+    assert files_in(tmp_path) == before
+    await _answer("backup", "--store", store, str(tmp_path / "b.db"))
+    (tmp_path / "b.db").rename(odd)
+    assert (await _answer("check", odd))["rows"] == 3
+    assert (await _answer("restore", "--store", store, odd))["rows"] == 3
+
+
 async def test_forget_needs_its_scope_and_a_word(tmp_path: Path) -> None:
     """A seat alone is not enough, and a script must say that it is meant; then exactly that goes."""
     store = str(tmp_path / "store.db")
