@@ -188,7 +188,7 @@ async def test_no_sweep_goes_by_settings_that_are_wrong(tmp_path: Path, wrong: s
 
 
 async def test_paths_of_any_bytes(tmp_path: Path) -> None:
-    """A backup under a name that SQLite cannot take is refused, and leaves nothing; one that has such a name is read."""
+    """A backup to a name that SQLite cannot take is refused, and leaves nothing; one that has such a name is read."""
     store, odd = await _left(tmp_path), str(tmp_path / "b\udcff.db")
     before = files_in(tmp_path)
     refused = await _run("backup", "--store", store, odd)
