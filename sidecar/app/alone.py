@@ -1,5 +1,6 @@
 """The commands on a store that nobody owns: what reads changes nothing, what writes owns the store meanwhile."""
 
+import os
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -14,7 +15,7 @@ from sidecar.domain.retention import TrimBound
 from sidecar.services.administration import Answer, forget, sweep
 from sidecar.services.maintenance import Maintenance
 from sidecar.services.record import Record
-from sidecar.store.files import back_up_file, check_file, count_file
+from sidecar.store.files import back_up_file, check_file, count_file, require_file
 from sidecar.store.lock import Lock
 from sidecar.store.progress import Report
 from sidecar.store.restore import restore
@@ -65,14 +66,12 @@ async def forget_alone(settings: Settings, arguments: Mapping[str, Any]) -> Answ
 
 @asynccontextmanager
 async def _opened(settings: Settings) -> AsyncIterator[Store]:
-    path = Path(settings.sidecar.store)
-    _require_store(path)
-    with _locked(path):
-        pass  # to be told at once instead of waiting for whoever owns it
+    path = settings.sidecar.store_file
+    _unowned(path, lambda: require_file(path))  # what is no store is not made one
+    _require_access(path, os.W_OK, "written")
     store = Store(path, clock=lambda: int(time.time()))
-    store.start()
     try:
-        await store.opened()
+        await store.open_once()
         yield store
     finally:
         await store.close()
@@ -132,3 +131,9 @@ def _require_store(store: Path) -> None:
         ) from error
     if not is_there:
         raise LedgerError(Code.STORE_UNAVAILABLE, f"there is no store at {store}; name it with --store or --config")
+    _require_access(store, os.R_OK, "read")
+
+
+def _require_access(store: Path, mode: int, done: str) -> None:
+    if not os.access(store, mode):
+        raise LedgerError(Code.STORE_UNAVAILABLE, f"{store} cannot be {done} by this user; run this as the sidecar's")

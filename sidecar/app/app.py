@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from sidecar.app.places import bind_until_free, own_socket
@@ -77,7 +76,7 @@ class App:
         bound = TrimBound(session().max_entries)
         self._telemetry = Telemetry()
         metrics = self._telemetry.metrics
-        self._store = Store(Path(settings.store), clock=_now, vfs=launch.vfs, observer=metrics)
+        self._store = Store(settings.store_file, clock=_now, vfs=launch.vfs, observer=metrics)
         record = Record(self._store, session, lambda: str(uuid.uuid4()), bound, metrics)
         render = Render(self._store, session, prompt_size_reporter(self._telemetry.events), metrics)
         self._maintenance = Maintenance(
@@ -96,7 +95,7 @@ class App:
         guard = Guard(settings.limits.concurrent_calls, self._telemetry.rpc, launch.refusal)
         self._server = Server(RecordServicer(record), RenderServicer(render), guard)
         self._health_server = HealthServer(self._health)
-        self._admin = AdminServer(admin_path(Path(settings.store)), administration)
+        self._admin = AdminServer(admin_path(settings.store_file), administration)
         self._socket_lock: Lock | None = None
         self._socket_trouble: LedgerError | None = None
         self._stopping = asyncio.Event()

@@ -25,7 +25,7 @@ def backup(config: Path | None, store: str | None, target: Path, *, as_json: boo
     \b
     turnledger backup /backups/$(date +%F).db
     """
-    path = Path(settings_of(config, store).sidecar.store)
+    path = settings_of(config, store).sidecar.store_file
     to = target.absolute()
     with doing(as_json=as_json), progress_bar(as_json=as_json) as report:
         made = ask_or(path, "backup", {"to": str(to)}, report, partial(backup_alone, path, to, report))

@@ -31,7 +31,7 @@ def check(config: Path | None, store: str | None, file: Path | None, *, as_json:
 
     Exits with 1 where damage was found.
     """
-    path = file or Path(settings_of(config, store).sidecar.store)
+    path = file.resolve() if file else settings_of(config, store).sidecar.store_file
     with doing(as_json=as_json), progress_bar(as_json=as_json) as report:
         found = ask_or(path, "check", {}, report, partial(check_alone, path, report))
     show(found, lambda: _lines(path, found), as_json=as_json)

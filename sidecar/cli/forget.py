@@ -55,7 +55,7 @@ def forget(
             give_up(Exit.UNSAFE, f"this would erase {scope}; say --yes to mean it", as_json=as_json)
         click.confirm(f"Erase {scope}, for good?", abort=True, err=True)
     arguments = {"agent_handle": seat, "conversation_key": conversation, "work_key": work_key}
-    path = Path(settings.sidecar.store)
+    path = settings.sidecar.store_file
     with doing(as_json=as_json):
         done = ask_or(path, "forget", arguments, unreported, lambda: asyncio.run(forget_alone(settings, arguments)))
     state = "erased from the files too" if done["complete"] else "not yet from the log, which a reader holds"

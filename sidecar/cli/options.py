@@ -5,15 +5,18 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 import click
 
 from sidecar.cli.exits import Exit
-from sidecar.config.effective import effective
+from sidecar.config.effective import Effective, Origin, effective
+from sidecar.config.keys import KEYS
 from sidecar.config.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_STORE: Final = next(key for key in KEYS if key.place == "sidecar.store")
 
 
 def store_options(command: F) -> F:
@@ -27,7 +30,24 @@ def store_options(command: F) -> F:
 
 def settings_of(config: Path | None, store: str | None = None) -> Settings:
     """The settings as the sidecar would have them; what is wrong with them is for `turnledger config` to say."""
-    return effective(config, {"store": store}, os.environ).settings
+    return found_for(config, store).settings
+
+
+def found_for(config: Path | None, store: str | None) -> Effective:
+    """The settings, and what is wrong with them.
+
+    A store that was named and is no path stands for no other: that is wrong usage.
+    """
+    found = effective(config, {"store": store}, os.environ)
+    if store is not None:
+        named = Origin.OPTION
+    elif _STORE.variable in found.inputs.variables:
+        named = Origin.VARIABLE
+    else:
+        return found
+    if found.sources[_STORE.place].origin is not named:
+        raise click.UsageError(next(problem for problem in reversed(found.problems) if _STORE.place in problem))
+    return found
 
 
 def show(answer: Mapping[str, Any], lines: Callable[[], Iterator[str]], *, as_json: bool) -> None:

@@ -29,7 +29,7 @@ def restore(config: Path | None, store: str | None, backup: Path, *, forget_unkn
     \b
     turnledger restore /backups/2026-01-31.db
     """
-    path = Path(settings_of(config, store).sidecar.store)
+    path = settings_of(config, store).sidecar.store_file
     with doing(as_json=as_json), progress_bar(as_json=as_json) as report:
         try:
             done = restore_alone(path, backup, report, forget_unknown=forget_unknown)

@@ -22,7 +22,7 @@ def stats(config: Path | None, store: str | None, *, as_json: bool) -> None:
 
     Counts alone: no command shows which seats and conversations there are, or what was said.
     """
-    path = Path(settings_of(config, store).sidecar.store)
+    path = settings_of(config, store).sidecar.store_file
     with doing(as_json=as_json):
         found = ask_or(path, "stats", {}, unreported, lambda: stats_alone(path))
     show(found, lambda: _lines(found), as_json=as_json)

@@ -1,15 +1,19 @@
 """`turnledger sweep`: what is past retention goes now."""
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 from sidecar.app.alone import sweep_alone
 from sidecar.cli.doing import doing, progress_bar
 from sidecar.cli.exits import EXIT_HELP
-from sidecar.cli.options import settings_of, show, size, store_options
+from sidecar.cli.options import found_for, show, size, store_options
 from sidecar.cli.owner import ask_or
+from sidecar.config.effective import Effective
+from sidecar.services.administration import Answer
 
 
 @click.command(epilog=EXIT_HELP)
@@ -26,11 +30,11 @@ def sweep(config: Path | None, store: str | None, *, trust_clock: bool, as_json:
     that are an interval of uptime apart, so that a clock that leapt deletes nothing; a sidecar that has just started,
     and a store without one, have had no earlier look, and only --trust-clock deletes there.
     """
-    settings = settings_of(config, store)
+    found = found_for(config, store)
     arguments = {"trust_clock": trust_clock}
     with doing(as_json=as_json), progress_bar(as_json=as_json) as report:
-        path = Path(settings.sidecar.store)
-        done = ask_or(path, "sweep", arguments, report, lambda: asyncio.run(sweep_alone(settings, arguments)))
+        path = found.settings.sidecar.store_file
+        done = ask_or(path, "sweep", arguments, report, lambda: _alone(found, arguments))
 
     def lines() -> list[str]:
         words = [
@@ -44,3 +48,10 @@ def sweep(config: Path | None, store: str | None, *, trust_clock: bool, as_json:
         return words
 
     show(done, lambda: iter(lines()), as_json=as_json)
+
+
+def _alone(found: Effective, arguments: Mapping[str, Any]) -> Answer:
+    """Never by settings that are wrong: a default in the place of what was meant would delete for good."""
+    if found.refusal is not None:
+        raise found.refusal
+    return asyncio.run(sweep_alone(found.settings, arguments))

@@ -1,5 +1,7 @@
 """Reading the settings file, whatever there is at its path."""
 
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,7 +21,9 @@ class Reading:
 def read_file(path: Path) -> Reading:
     """The file at the path, as it is now. May take as long as the file system does, so never call it on a loop."""
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=_at_once) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return Reading(trouble="it cannot be read: it is no file")
             data = file.read(FILE_BYTES + 1)
         if len(data) > FILE_BYTES:
             return Reading(trouble=f"it has more than {FILE_BYTES} bytes, so it is no settings file")
@@ -29,3 +33,8 @@ def read_file(path: Path) -> Reading:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "its path is none"
         return Reading(trouble=f"it cannot be read: {reason}")
+
+
+def _at_once(path: str, flags: int) -> int:
+    """A pipe would be waited for until somebody writes to it, long after the file is right again."""
+    return os.open(path, flags | os.O_NONBLOCK)

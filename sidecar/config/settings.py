@@ -1,5 +1,7 @@
 """The settings, their defaults and their bounds."""
 
+import os
+from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
@@ -69,6 +71,11 @@ class Sidecar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: Limits = Limits()
     sweep: Sweep = Sweep()
     telemetry: Telemetry = Telemetry()
+
+    @property
+    def store_file(self) -> Path:
+        """The store itself, where `store` is a link too: its log, its lock and its sockets are beside that one."""
+        return Path(os.path.realpath(self.store))
 
 
 class Settings(msgspec.Struct, frozen=True):

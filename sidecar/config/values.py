@@ -66,7 +66,8 @@ def shown(raw: object) -> str:
 
 def store_path(text: str) -> str:
     """The path of a store. Raises `LedgerError` CONFIG_INVALID for what SQLite would take for something else."""
-    if "\0" in text or text.endswith("/") or text.startswith((":", "file:")):
+    no_text = any("\ud800" <= char <= "\udfff" for char in text)  # bytes of the environment that are no UTF-8
+    if no_text or "\0" in text or text.endswith("/") or text.startswith((":", "file:")):
         raise invalid(f"{text!r:.100} names no file; use {STORE_FORMS}")
     return text
 

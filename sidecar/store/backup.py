@@ -102,6 +102,7 @@ class Copy:
             raise LedgerError(Code.STORE_UNAVAILABLE, "the backup was given up")
 
     def _refuse_unfit(self) -> None:
+        str(self._partial).encode()
         if self._target.exists():
             raise FileExistsError
         disk = os.statvfs(self._target.parent)
@@ -118,6 +119,8 @@ def _named(target: Path) -> Iterator[None]:
     """Name the target in an operating system's error, so that a person can act on it."""
     try:
         yield
+    except UnicodeEncodeError as error:  # SQLite's paths are text
+        raise LedgerError(Code.INVALID, "the path of a backup is no valid UTF-8; name another") from error
     except FileExistsError as error:
         raise LedgerError(Code.INVALID, f"{target} exists, and no backup replaces one; name another") from error
     except OSError as error:

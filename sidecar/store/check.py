@@ -6,9 +6,8 @@ from typing import Any, Final
 
 import apsw
 
-from sidecar.domain.errors import Code, LedgerError
 from sidecar.store.errors import translated
-from sidecar.store.migrate import missing, shipped
+from sidecar.store.migrate import require_store
 from sidecar.store.progress import Progress, Report
 from sidecar.store.row import COLUMNS, conversation_of, row_of
 
@@ -63,9 +62,7 @@ def check(db: apsw.Connection, report: Report) -> CheckReport:
     """
     found = CheckReport()
     with translated():
-        lacking = missing(db, shipped())
-        if len(lacking) == len(shipped()):
-            raise LedgerError(Code.STORE_CORRUPT, "the file holds no store; name the store's file or a backup of it")
+        require_store(db)
         found.findings += _integrity(db, report)
         try:
             _rows(db, found, report)

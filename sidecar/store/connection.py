@@ -77,9 +77,10 @@ def open_beside(path: Path) -> apsw.Connection:
 
     With a log beside it the file is read through that, else as a file that nobody changes. Raises `apsw.Error`.
     """
+    path = path.resolve()  # the log is beside the file, not beside a link to it
     log = path.with_name(path.name + "-wal")
     unchanged = "" if log.exists() and log.stat().st_size else "&immutable=1"
-    uri = f"file:{quote(str(path.absolute()))}?mode=ro{unchanged}"
+    uri = f"file:{quote(os.fsencode(path))}?mode=ro{unchanged}"
     db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     _wait_for_foreign_locks(db)
     return db

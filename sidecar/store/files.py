@@ -12,7 +12,7 @@ from sidecar.store.backup import BackupReport, Copy
 from sidecar.store.check import CheckReport, check
 from sidecar.store.connection import open_beside
 from sidecar.store.errors import translated_unseen
-from sidecar.store.migrate import missing, shipped
+from sidecar.store.migrate import missing, require_store, shipped
 from sidecar.store.progress import Report
 from sidecar.store.totals import Sizes, Totals, read_sizes, read_totals
 
@@ -53,10 +53,16 @@ def back_up_file(path: Path, to: Path, report: Report) -> BackupReport:
     return _beside(path, copy_to)
 
 
+def require_file(path: Path) -> None:
+    """Raises `LedgerError` where the file holds no store that this program can read."""
+    _beside(path, lambda _: None)
+
+
 def _beside(path: Path, work: Callable[[apsw.Connection], T]) -> T:
     with translated_unseen():
         db = open_beside(path)
         try:
+            require_store(db)
             return work(db)
         finally:
             db.close()

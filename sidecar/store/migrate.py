@@ -67,6 +67,12 @@ def missing(db: apsw.Connection, migrations: Sequence[Migration]) -> list[Migrat
     return [migration for migration in migrations if migration.number not in applied]
 
 
+def require_store(db: apsw.Connection) -> None:
+    """Raises `LedgerError` STORE_CORRUPT for a file in which there is no store, an empty one included."""
+    if len(missing(db, shipped())) == len(shipped()):
+        raise LedgerError(Code.STORE_CORRUPT, "the file holds no store; name the store's file or a backup of it")
+
+
 def migrate(db: apsw.Connection, migrations: Sequence[Migration], now: int) -> None:
     """Apply the migrations in their order, each whole or not at all. `now` is seconds since 1970, UTC."""
     for migration in migrations:

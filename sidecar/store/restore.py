@@ -52,6 +52,8 @@ def restore(backup: Path, store: Path, now: int, report: Report, *, forget_unkno
     With `forget_unknown` also where the store that is replaced cannot say what was forgotten. `now` is seconds since
     1970, UTC. Raises `LedgerError` and leaves everything as it was.
     """
+    if store.exists() and not store.is_file():
+        raise LedgerError(Code.INVALID, f"{store} is no file, and is not replaced; name the store's file")
     fresh = store.with_name(f".{store.name}.restoring")
     try:
         _remove(fresh)  # what a restore that was killed has left; nobody else is at it, since the lock is held

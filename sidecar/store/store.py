@@ -99,6 +99,10 @@ class Store:
         """Begin to open the store, for as long as that takes."""
         self._opening = asyncio.create_task(self._open())
 
+    async def open_once(self) -> None:
+        """Open the store now, instead of `start`. Raises the `LedgerError` that keeps it closed: nobody tries again."""
+        self._take(await asyncio.to_thread(self._open_here))
+
     async def opened(self) -> None:
         """Wait until the store is open. Raises the `LedgerError` that keeps it closed, where no retry mends that."""
         if self._opening is not None:
@@ -403,6 +407,10 @@ class Store:
         finally:
             if self._lock.held:
                 self._owned.set()
+        self._take(database)
+        return True
+
+    def _take(self, database: Database) -> None:
         self._writer = Worker("writer", database.write_batch, self._observer)
         self._reader = Worker("reader", database.read_batch, self._observer)
         self._database = database
@@ -410,7 +418,6 @@ class Store:
             self._refusal = None
             _log.info("the store is open: %s", self._path)
             self._erasing = asyncio.create_task(self._keep_erasing())
-        return True
 
     def _refuse(self, error: LedgerError) -> None:
         if self._closing.is_set():

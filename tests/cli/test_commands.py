@@ -2,9 +2,13 @@
 
 import asyncio
 import json
+import os
+import shutil
 import signal
 import socket
 import stat
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,10 +21,11 @@ from click.testing import CliRunner, Result
 from sidecar.cli.exits import Exit
 from sidecar.cli.main import main
 from sidecar.config.settings import ConversationSession
+from sidecar.domain.errors import Code, LedgerError
 from sidecar.server.admin import admin_path, reachable
 from sidecar.services.administration import Administration
 from tests.support import asking
-from tests.support.patience import eventually
+from tests.support.patience import PATIENCE_S, eventually
 from tests.support.running import Caller, calling, process, settings, started
 from tests.support.stores import beside, files_in, pinned
 
@@ -172,6 +177,29 @@ async def test_a_sweep_looks_twice_unless_told(tmp_path: Path, *, owned: bool) -
     assert (careful["swept"], trusting["swept"]) == (0, 2)
 
 
+@pytest.mark.parametrize("wrong", ["turn_engine: [", "sidecar: {typo: 1}"])
+async def test_no_sweep_goes_by_settings_that_are_wrong(tmp_path: Path, wrong: str) -> None:
+    """Where a default may stand for what was meant, a sweep without an owner deletes nothing and says what is wrong."""
+    store = await _left(tmp_path, 25, max_entries=100)
+    (tmp_path / "s.yaml").write_text(wrong)
+    result = await _run("sweep", "--store", store, "--config", str(tmp_path / "s.yaml"))
+    assert (result.exit_code, f"{tmp_path}/s.yaml" in result.stderr) == (Exit.NO, True)
+    assert (await _answer("stats", "--store", store))["totals"]["entries"] == 25
+
+
+async def test_paths_of_any_bytes(tmp_path: Path) -> None:
+    """A backup to a name that SQLite cannot take is refused, and leaves nothing; one that has such a name is read."""
+    store, odd = await _left(tmp_path), str(tmp_path / "b\udcff.db")
+    before = files_in(tmp_path)
+    refused = await _run("backup", "--store", store, odd)
+    assert (refused.exit_code, "no valid UTF-8" in refused.stderr) == (Exit.NO, True)
+    assert files_in(tmp_path) == before
+    await _answer("backup", "--store", store, str(tmp_path / "b.db"))
+    (tmp_path / "b.db").rename(odd)
+    assert (await _answer("check", odd))["rows"] == 3
+    assert (await _answer("restore", "--store", store, odd))["rows"] == 3
+
+
 async def test_forget_needs_its_scope_and_a_word(tmp_path: Path) -> None:
     """A seat alone is not enough, and a script must say that it is meant; then exactly that goes."""
     store = str(tmp_path / "store.db")
@@ -226,6 +254,122 @@ async def test_no_store_is_made_by_looking(tmp_path: Path, command: list[str]) -
     assert result.exit_code == Exit.UNREACHABLE
     assert "there is no store at" in result.stderr
     assert files_in(tmp_path) == set()
+
+
+SWEEP = ["sweep"]
+FORGET = ["forget", "--seat", asking.SEAT, "--all-of-seat", "--yes"]
+COMMANDS_ON_A_STORE = [["stats"], ["check"], SWEEP, FORGET, ["backup", "/nowhere/b.db"]]
+
+
+@pytest.mark.parametrize("text", [b"", b"garbage" * 1_000])
+@pytest.mark.parametrize("command", COMMANDS_ON_A_STORE, ids=[command[0] for command in COMMANDS_ON_A_STORE])
+async def test_what_is_no_store_is_not_made_one(tmp_path: Path, command: list[str], text: bytes) -> None:
+    """A file in which there is no store is refused by every command, and stays as it is, with nothing beside it."""
+    (tmp_path / "notes.txt").write_bytes(text)
+    result = await _run(*command, "--store", str(tmp_path / "notes.txt"))
+    assert result.exit_code in {Exit.NO, Exit.UNREACHABLE}, result.output
+    assert result.stderr.startswith("turnledger: ")
+    assert (files_in(tmp_path), (tmp_path / "notes.txt").read_bytes()) == ({"notes.txt"}, text)
+
+
+@pytest.mark.parametrize("wrong", ["", "folder/", "\udcff.db"])
+@pytest.mark.parametrize("as_option", [True, False])
+async def test_a_store_that_is_named_wrong_stands_for_no_other(
+    tmp_path: Path, wrong: str, monkeypatch: pytest.MonkeyPatch, *, as_option: bool
+) -> None:
+    """A command never acts on another store than the one that was named: an option that came out empty exits with 2."""
+    store = await _left(tmp_path)
+    (tmp_path / "s.yaml").write_text(f"sidecar: {{store: {store}}}")
+    monkeypatch.setenv("TURNLEDGER_STORE", store if as_option else wrong or "file:x")
+    named = ("--store", wrong) if as_option else ()
+    result = await _run(*FORGET, "--config", str(tmp_path / "s.yaml"), *named)
+    assert (result.exit_code, "sidecar.store" in result.stderr) == (Exit.USAGE, True)
+    monkeypatch.delenv("TURNLEDGER_STORE")
+    assert (await _answer("stats", "--store", store))["totals"]["entries"] == 3
+
+
+async def test_a_link_to_a_store_is_that_store(tmp_path: Path) -> None:
+    """Whoever names the store by a link meets its owner, its lock and its log, and replaces the file, not the link."""
+    (tmp_path / "real").mkdir()
+    link, backup = tmp_path / "link.db", str(tmp_path / "b.db")
+    link.symlink_to(tmp_path / "real" / "store.db")
+    async with _owned(tmp_path / "real"):
+        assert (await _answer("stats", "--store", str(link)))["store"] == {"open": True}
+        assert (await _answer("check", str(link)))["rows"] == 3
+        await _answer("backup", "--store", str(link), backup)
+        assert (await _run("restore", "--store", str(link), backup)).exit_code == Exit.UNSAFE
+    with beside(tmp_path / "real" / "store.db") as db:
+        db.execute("UPDATE conversation_sessions SET created_at = 5 WHERE work_key = 'w2'")
+        await asyncio.to_thread(shutil.copytree, tmp_path / "real", tmp_path / "killed")
+    link.unlink()
+    link.symlink_to(tmp_path / "killed" / "store.db")
+    await _answer("backup", "--store", str(link), str(tmp_path / "c.db"))
+    with beside(tmp_path / "c.db") as db:
+        assert db.execute("SELECT count(*) FROM conversation_sessions WHERE created_at = 5").get == 1
+    assert (await _run("restore", "--store", str(link), backup)).exit_code == Exit.DONE
+    assert link.is_symlink()
+    async with started(settings(tmp_path, store=link)) as app, calling(app.address.target) as caller:
+        assert (await caller.render.History(asking.history())).history.shown == 3
+    assert {"store.db.lock", "store.db.replaced-1"} <= files_in(tmp_path / "killed")
+    assert not [name for name in files_in(tmp_path) if name.startswith("link.db.")]
+
+
+@pytest.mark.parametrize("kind", ["folder", "fifo"])
+async def test_a_restore_replaces_no_more_than_a_file(tmp_path: Path, kind: str) -> None:
+    """What is no file, a device above all, is never replaced, whatever the options say."""
+    store, odd = await _left(tmp_path), tmp_path / kind
+    odd.mkdir() if kind == "folder" else os.mkfifo(odd)
+    result = await _run("restore", "--store", str(odd), store, "--forget-unknown")
+    assert (result.exit_code, f"{odd} is no file" in result.stderr) == (Exit.NO, True)
+    assert odd.is_dir() or odd.is_fifo()
+
+
+@pytest.mark.parametrize("command", [SWEEP, FORGET], ids=["sweep", "forget"])
+async def test_a_store_that_cannot_be_opened_hangs_nobody(
+    tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a sidecar would try again until it works, a command without one fails at, saying why."""
+    store = await _left(tmp_path)
+
+    def fails(*_: object, **__: object) -> None:
+        raise LedgerError(Code.STORE_IO, "the disk failed")
+
+    monkeypatch.setattr("sidecar.store.store.Database", fails)
+    result = await asyncio.wait_for(_run(*command, "--store", store), PATIENCE_S)
+    assert (result.exit_code, "the disk failed" in result.stderr) == (Exit.NO, True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user's file can be had by root alone")
+@pytest.mark.parametrize("command", COMMANDS_ON_A_STORE, ids=[command[0] for command in COMMANDS_ON_A_STORE])
+async def test_another_users_store_is_said_to_be_so(tmp_path: Path, command: list[str]) -> None:
+    """Whoever may not read or write a store is told whom to run the command as; it exits with 4, and makes nothing."""
+    store = Path(await _left(tmp_path))
+    for name in ("store.db.lock", "store.db.reserve"):
+        (tmp_path / name).unlink()
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    (tmp_path / "store.db").chmod(0o644 if command in (SWEEP, FORGET) else 0o600)
+    before = files_in(tmp_path)
+    result = await asyncio.to_thread(_as_another_user, *command, "--store", str(store))
+    assert result.returncode == Exit.UNREACHABLE, result.stderr
+    assert f"{store} cannot be " in result.stderr
+    assert "by this user; run this as the sidecar's" in result.stderr
+    assert files_in(tmp_path) == before
+
+
+def _as_another_user(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command as a user that owns nothing, who may not be able to read the interpreter's files either."""
+    become = (
+        "import importlib.readers, os; from sidecar.cli.main import main;"  # what is loaded late, as long as it may be
+        " os.setgroups([]); os.setgid(10001); os.setuid(10001); os.chdir('/'); main()"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", become, *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
 
 
 async def test_looking_leaves_no_file(tmp_path: Path) -> None:

@@ -1,11 +1,15 @@
 """What a settings file says."""
 
+import os
+from pathlib import Path
+from threading import Thread
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.config.document import parse
-from sidecar.config.file import FILE_BYTES, read_file
+from sidecar.config.file import FILE_BYTES, Reading, read_file
 from sidecar.config.keys import KEYS, ROOT
 from sidecar.config.settings import Settings
 
@@ -118,3 +122,14 @@ def test_files_that_are_no_settings_are_told(tmp_path_factory: pytest.TempPathFa
     assert "it cannot be read" in read_file(folder / "a\0b").trouble
     assert read_file(folder / "most").trouble == ""
     assert read_file(folder / "marked").text == "sidecar: {}"
+
+
+@pytest.mark.parametrize("odd", ["pipe", "/dev/zero", "/dev/null"])
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path, odd: str) -> None:
+    """A pipe that nobody writes to, or a device, is trouble at once: it would hang every later look at the file too."""
+    os.mkfifo(tmp_path / "pipe")
+    reading = Thread(target=lambda: found.append(read_file(tmp_path / odd)), daemon=True)
+    found: list[Reading] = []
+    reading.start()
+    reading.join(5)
+    assert found == [Reading(trouble="it cannot be read: it is no file")]
