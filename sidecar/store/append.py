@@ -21,9 +21,11 @@ INSERT INTO conversation_sessions (
 )
 VALUES (?1, ?2, ?3, ?4, ?5, 1 + max(
     coalesce((SELECT ordinal FROM conversation_sessions
-      WHERE agent_handle = ?1 AND conversation_key = ?2 AND trimmed = 0 AND ordinal <= id ORDER BY ordinal DESC LIMIT 1), 0),
+      WHERE agent_handle = ?1 AND conversation_key = ?2 AND trimmed = 0 AND ordinal <= id
+      ORDER BY ordinal DESC LIMIT 1), 0),
     coalesce((SELECT ordinal FROM conversation_sessions
-      WHERE agent_handle = ?1 AND conversation_key = ?2 AND trimmed = 1 AND ordinal <= id ORDER BY ordinal DESC LIMIT 1), 0)
+      WHERE agent_handle = ?1 AND conversation_key = ?2 AND trimmed = 1 AND ordinal <= id
+      ORDER BY ordinal DESC LIMIT 1), 0)
   ), ?6, 0, ?7, ?8, ?9, ?10)
 ON CONFLICT DO NOTHING
 RETURNING id, ordinal

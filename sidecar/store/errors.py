@@ -51,7 +51,7 @@ def translated() -> Iterator[None]:
 
 @contextmanager
 def translated_unseen() -> Iterator[None]:
-    """The same while a file is looked at first: what only a bug could cause later is a file that is not as it should be."""
+    """The same while a file is looked at first: what only a bug could cause later is then a file that is not ours."""
     try:
         with translated():
             yield

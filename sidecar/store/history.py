@@ -19,7 +19,8 @@ WHERE agent_handle = ? AND conversation_key = ? AND trimmed = 0 ORDER BY ordinal
 
 _HIGHEST_TRIMMED: Final = """
 SELECT CAST(ordinal AS INTEGER) FROM conversation_sessions
-WHERE agent_handle = ? AND conversation_key = ? AND trimmed = 1 AND ordinal BETWEEN 1 AND id ORDER BY ordinal DESC LIMIT 1
+WHERE agent_handle = ? AND conversation_key = ? AND trimmed = 1 AND ordinal BETWEEN 1 AND id
+ORDER BY ordinal DESC LIMIT 1
 """
 
 #: By the other index on these keys.

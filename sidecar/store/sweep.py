@@ -30,7 +30,8 @@ _FORGOTTEN_PAST: Final = "SELECT digest FROM forgotten_turns WHERE forgotten_at 
 
 #: Keys as bytes: one that is no text any more is passed over.
 _OVERFULL: Final = """
-SELECT CAST(coalesce(agent_handle, '') AS BLOB), CAST(coalesce(conversation_key, '') AS BLOB), count(*) FROM conversation_sessions
+SELECT CAST(coalesce(agent_handle, '') AS BLOB), CAST(coalesce(conversation_key, '') AS BLOB), count(*)
+FROM conversation_sessions
 WHERE trimmed = 0 AND (agent_handle, conversation_key) > (CAST(? AS TEXT), CAST(? AS TEXT))
 GROUP BY agent_handle, conversation_key LIMIT ?
 """
@@ -81,8 +82,8 @@ def give_back_some(db: apsw.Connection) -> int:
     if free <= 0:
         return 0
     db.execute(f"PRAGMA incremental_vacuum({min(free, _GIVE_BACK_PAGES)})").fetchall()
-    left: int = db.pragma("freelist_count") - _SPARE_PAGES
-    return (free - left) * int(db.pragma("page_size"))
+    given: int = (free + _SPARE_PAGES - db.pragma("freelist_count")) * db.pragma("page_size")
+    return given
 
 
 def _delete_some(db: apsw.Connection, find: str, delete: str, horizon: int) -> int:
