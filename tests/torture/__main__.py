@@ -12,13 +12,14 @@ from typing import Final
 
 import click
 
-from tests.torture import corruption, crash, faults, file_itself, full_disk, power, undo
+from tests.torture import corruption, crash, faults, file_itself, full_disk, opening, power, undo
 from tests.torture.experiment import Experiment, Finding, Scale
 
 EXPERIMENTS: Final[Sequence[Experiment]] = (
     crash.EXPERIMENT,
     power.EXPERIMENT,
     faults.EXPERIMENT,
+    opening.EXPERIMENT,
     corruption.EXPERIMENT,
     file_itself.EXPERIMENT,
     full_disk.EXPERIMENT,
