@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from tests.torture import corruption, crash, faults, file_itself, full_disk, opening, power, undo
+from tests.torture import corruption, crash, faults, file_itself, full_disk, opening, power, shared_commit, undo
 from tests.torture.experiment import Experiment, Finding, Scale
 
 EXPERIMENTS: Final[Sequence[Experiment]] = (
@@ -20,6 +20,7 @@ EXPERIMENTS: Final[Sequence[Experiment]] = (
     power.EXPERIMENT,
     faults.EXPERIMENT,
     opening.EXPERIMENT,
+    shared_commit.EXPERIMENT,
     corruption.EXPERIMENT,
     file_itself.EXPERIMENT,
     full_disk.EXPERIMENT,
