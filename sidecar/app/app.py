@@ -18,7 +18,7 @@ from sidecar.config.listen import Address, parse_health, parse_listen
 from sidecar.config.live import Outcome, Reload
 from sidecar.config.reloader import Reloader
 from sidecar.config.settings import DEFAULT_HEALTH, DEFAULT_LISTEN, Settings
-from sidecar.domain.errors import LedgerError
+from sidecar.domain.errors import LedgerError, place_of
 from sidecar.domain.retention import TrimBound
 from sidecar.server.admin import AdminServer, admin_path
 from sidecar.server.guard import Guard
@@ -110,8 +110,8 @@ class App:
         """Bind first, so that callers get answers; the store opens meanwhile."""
         if self._launch.refusal is not None:
             _log.error("the configuration is wrong, and every call will say so: %s", self._launch.refusal.message)
-        self._start(self._serve_health())
-        self._start(self._reloader.run())
+        self._start("the health port", self._serve_health())
+        self._start("following the settings file", self._reloader.run())
         with _timed("listening"):
             if self.address.socket is not None:
                 self._socket_lock = await own_socket(self.address.socket)
@@ -120,11 +120,11 @@ class App:
         _log.info("listening on %s, process %d", self.address.target, os.getpid())
         if self._launch.refusal is None:
             self._store.start()
-            self._start(self._serve_admin())
-            self._start(self._maintain())
+            self._start("the admin socket", self._serve_admin())
+            self._start("maintenance", self._maintain())
         if self._telemetry.measures:
             self._telemetry.look = self._look_at_queues
-            self._start(self._watch())
+            self._start("watching", self._watch())
 
     async def main_loop(self) -> None:
         """Serve until `stop` is called."""
@@ -241,16 +241,15 @@ class App:
             await self._server.stop(0)
         await finishing
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
+    def _start(self, what: str, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name=what)
+        task.add_done_callback(_say_if_it_failed)
         self._background.add(task)
 
     async def _end_background(self) -> None:
         for task in self._background:
             task.cancel()
-        for outcome in await asyncio.gather(*self._background, return_exceptions=True):
-            if isinstance(outcome, Exception):
-                _log.error("a background task had ended with a bug: %s", type(outcome).__name__)
+        await asyncio.gather(*self._background, return_exceptions=True)
 
 
 def _or_default(parse: Callable[[str], Address], text: str, default: str) -> Address:
@@ -258,6 +257,14 @@ def _or_default(parse: Callable[[str], Address], text: str, default: str) -> Add
         return parse(text)
     except LedgerError:
         return parse(default)
+
+
+def _say_if_it_failed(task: asyncio.Task[None]) -> None:
+    """When it happens: its work is not done from then on."""
+    if not task.cancelled() and (bug := task.exception()) is not None:
+        _log.error(
+            "bug in %s, which ends until a restart: %s at %s", task.get_name(), type(bug).__name__, place_of(bug)
+        )
 
 
 def _now() -> int:

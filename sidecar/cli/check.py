@@ -33,8 +33,7 @@ def check(config: Path | None, store: str | None, file: Path | None, *, as_json:
     """
     path = file or Path(settings_of(config, store).sidecar.store)
     with doing(as_json=as_json), progress_bar(as_json=as_json) as report:
-        alone = partial(check_alone, path, report)
-        found = alone() if file else ask_or(path, "check", {}, report, alone)
+        found = ask_or(path, "check", {}, report, partial(check_alone, path, report))
     show(found, lambda: _lines(path, found), as_json=as_json)
     sys.exit(Exit.DONE if found["sound"] else Exit.NO)
 

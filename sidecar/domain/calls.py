@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from sidecar.domain.instructions import OrderKind
 from sidecar.domain.jsontext import Json, NotPlainJson, compact, is_text, parse, spellings
-from sidecar.domain.limits import READS_SHOWN
+from sidecar.domain.limits import JSON_CHARACTERS, READS_SHOWN
 from sidecar.domain.payload import WITHHELD, Payload, PayloadState, budgeted, condensed, is_over_budget
 
 
@@ -117,6 +117,8 @@ class _Value(Struct, frozen=True, gc=False):
 
 def _judged(call: SuppliedCall) -> tuple[ArgumentsForm, list[_Value], _Value]:
     """The arguments' form and values, and the error."""
+    if len(call.arguments) > JSON_CHARACTERS:
+        return _judged_whole(call, ArgumentsForm.TEXT, call.arguments, call.arguments)
     try:
         return _judged_json(call, parse(call.arguments))
     except NotPlainJson:

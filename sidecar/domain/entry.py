@@ -19,6 +19,10 @@ from sidecar.domain.text import quote, size_of, word_or_quoted
 #: kept under another one is not used any more.
 RENDERING_VERSION: Final = 1
 
+#: Past these an entry is large: rendering it takes more than some milliseconds.
+_LARGE_CHARACTERS: Final = 256 * 1024
+_MANY_CALLS: Final = 500
+
 #: The decision of a turn that simply ended; the only one that is not shown.
 DONE: Final = "done"
 
@@ -49,6 +53,12 @@ class Entry(Struct, frozen=True, gc=False):
     blocked_on: str
     decision: str
     note: Note | None = None
+
+    @property
+    def is_large(self) -> bool:
+        """Whether to render it takes longer than an event loop should be held for."""
+        texts = (self.trigger, self.intent, self.final_text, self.completed_work, self.blocked_on)
+        return len(self.calls) > _MANY_CALLS or sum(map(len, texts)) > _LARGE_CHARACTERS
 
 
 class EntryRef(Struct, frozen=True, gc=False):

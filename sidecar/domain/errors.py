@@ -1,5 +1,6 @@
-"""The one error type that callers are answered with, and its codes."""
+"""The one error type that callers are answered with, and its codes; and what may be said of a bug."""
 
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -37,3 +38,9 @@ class LedgerError(Exception):
         self.code = code
         self.message = message
         self.violations = tuple(violations)
+
+
+def place_of(bug: BaseException) -> str:
+    """Where in the code a bug is, innermost first. For logs: never the exception's text, which may quote a turn."""
+    frames = reversed(traceback.extract_tb(bug.__traceback__))
+    return " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames)

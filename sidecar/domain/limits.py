@@ -31,6 +31,10 @@ TURN_ID_CHARACTERS: Final = 8
 #: limit.
 JSON_DEPTH: Final = 64
 
+#: Arguments of more characters than this are kept as one value, unread: no model writes that much into one call, and to
+#: read a million members takes seconds.
+JSON_CHARACTERS: Final = 1024 * 1024
+
 #: Entries kept of one conversation unless configured: more than most tickets see, and what fits `BLOCK_BYTES` at about
 #: 1.2 KB a turn.
 MAX_ENTRIES_DEFAULT: Final = 20

@@ -5,6 +5,7 @@ heading, list, fence, quote or HTML), and no label or heading of ours begins so.
 """
 
 import re
+from collections.abc import Iterator
 from json.encoder import encode_basestring
 from typing import Final
 
@@ -12,6 +13,12 @@ PREFIX: Final = "| "
 
 #: What ends a line, for Unicode and for `str.splitlines`: CRLF counts as one, and ends in the line feed.
 _LINE_BREAKS: Final = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+
+#: Those but the line feed. A text without them is quoted without being taken apart.
+_ODD_BREAK: Final = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+
+#: A long text is gone through in pieces of this many characters: between two of them other threads get their turn.
+_PIECE_CHARACTERS: Final = 256 * 1024
 
 #: What a JSON string may hold raw but a single line may not: line breaks beyond ASCII, DEL, and lone surrogates, which
 #: have no UTF-8 at all.
@@ -26,8 +33,27 @@ def quote(text: str) -> str:
 
     Reversible: split at line breaks, drop one prefix from each piece, and the text is back, byte for byte.
     """
-    last = PREFIX if text[-1:] in _LINE_BREAKS else ""
-    return PREFIX + PREFIX.join(text.splitlines(keepends=True)) + last
+    if len(text) <= _PIECE_CHARACTERS:
+        return PREFIX + _prefixed(text)
+    return PREFIX + "".join([_prefixed(piece) for piece in _pieces(text)])
+
+
+def _prefixed(text: str) -> str:
+    """The text with `PREFIX` after every line break in it."""
+    if _ODD_BREAK.search(text) is None:
+        return text.replace("\n", "\n" + PREFIX)
+    last = PREFIX if text[-1] in _LINE_BREAKS else ""
+    return PREFIX.join(text.splitlines(keepends=True)) + last
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The text in pieces, none of which parts a CR from its LF."""
+    start = 0
+    while start < len(text):
+        end = start + _PIECE_CHARACTERS
+        end += text[end - 1 : end + 1] == "\r\n"
+        yield text[start:end]
+        start = end
 
 
 def json_string(text: str) -> str:

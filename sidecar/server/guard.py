@@ -2,17 +2,17 @@
 
 import asyncio
 import logging
-import traceback
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NoReturn, Protocol, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError, Message
 from turnledger.limits import MESSAGE_BYTES
 
-from sidecar.domain.errors import Code, LedgerError, Violation
+from sidecar.domain.errors import Code, LedgerError, Violation, place_of
+from sidecar.server.memory import GIANT_BYTES, Memory
 from sidecar.server.status import STATUSES, to_status
 
 Request = TypeVar("Request", bound=Message)
@@ -25,6 +25,10 @@ if TYPE_CHECKING:  # generic in the type stubs alone
     Handler = grpc.RpcMethodHandler[bytes, bytes]
 
 _log = logging.getLogger("turnledger.server")
+
+#: Bytes of requests in work at once. Each takes several times its size while it is decoded, kept and sealed; the limit
+#: makes that a bound for the process, and lets four of the largest messages in.
+_IN_WORK_BYTES: Final = 4 * MESSAGE_BYTES
 
 #: gRPC may cancel a call some milliseconds before its deadline has passed by our clock, in seconds.
 _EARLY_S = 0.05
@@ -62,11 +66,13 @@ class RpcObserver(Protocol):
 
 
 class Guard:
-    """Runs RPCs, at most `concurrent_calls` at once: what comes beyond is shed with a reason and may come again."""
+    """Runs RPCs, so many and so many bytes of them at once: what comes beyond is shed with a reason, to come again."""
 
     def __init__(self, concurrent_calls: int, observer: RpcObserver, refusal: LedgerError | None = None) -> None:
         """With a `refusal` every call is answered by it."""
         self._room = concurrent_calls
+        self._in_work = 0
+        self._memory = Memory()
         self._observer = observer
         self._refusal = refusal
 
@@ -82,7 +88,8 @@ class Guard:
             try:
                 answer = await self._serve(rpc, data, context)
             except LedgerError as error:
-                failure = error
+                # Its traceback holds this frame, and so the request: some megabytes until the collector comes by.
+                failure = error.with_traceback(None)
             except asyncio.CancelledError:
                 code = _cancelled(context)
                 watched.end(code, code)
@@ -92,19 +99,24 @@ class Guard:
             else:
                 watched.end("OK", response=len(answer))
                 return answer
+            finally:
+                if len(data) >= GIANT_BYTES:
+                    self._memory.give_back_soon()
             watched.end(STATUSES[failure.code].code.name, failure.code.value)
             return await _abort(context, failure)
 
         return grpc.unary_unary_rpc_method_handler(call)
 
     async def _serve(self, rpc: Rpc[Request], data: bytes, context: "Context") -> bytes:
-        if self._room == 0:
+        if self._room == 0 or self._in_work + len(data) > _IN_WORK_BYTES:
             raise LedgerError(Code.OVERLOADED, "too many calls at once; retry")
         self._room -= 1
+        self._in_work += len(data)
         try:
             return await self._answer(rpc, data, context)
         finally:
             self._room += 1
+            self._in_work -= len(data)
 
     async def _answer(self, rpc: Rpc[Request], data: bytes, context: "Context") -> bytes:
         if self._refusal is not None:
@@ -152,8 +164,7 @@ def _cancelled(context: "Context") -> str:
 def _masked(name: str, bug: Exception, trace_id: str | None) -> LedgerError:
     """A fixed message with an id. The log has the id and the place, never the exception's text: it may quote a turn."""
     trace_id = trace_id or uuid.uuid4().hex
-    places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(bug.__traceback__)]
-    _log.error("bug in %s: %s, trace id %s, at %s", name, type(bug).__name__, trace_id, " < ".join(reversed(places)))
+    _log.error("bug in %s: %s, trace id %s, at %s", name, type(bug).__name__, trace_id, place_of(bug))
     return LedgerError(Code.INTERNAL, f"internal error, trace id {trace_id}; please report it")
 
 

@@ -25,6 +25,9 @@ _WATCH_S: Final = 1.0
 _OPTIONS: Final = (("grpc.max_receive_message_length", 4 * 1024), ("grpc.so_reuseport", 0))
 _CALLS_AT_ONCE: Final = 64
 
+#: Watchers stay. With room for checks left whatever their number, they keep no liveness probe out.
+_WATCHERS: Final = 32
+
 _Response = health_pb2.HealthCheckResponse
 
 
@@ -33,6 +36,7 @@ class HealthServicer(health_pb2_grpc.HealthServicer):
 
     def __init__(self, health: Health) -> None:
         self._health = health
+        self._watchers = 0
 
     async def Check(  # noqa: N802  gRPC's name
         self, request: health_pb2.HealthCheckRequest, context: "CheckContext"
@@ -49,6 +53,15 @@ class HealthServicer(health_pb2_grpc.HealthServicer):
         self, request: health_pb2.HealthCheckRequest, context: "CheckContext"
     ) -> None:
         """Each change, until the watcher goes. An unknown name is told as such, since it might come."""
+        if self._watchers >= _WATCHERS:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many watchers; use Check, or come back later")
+        self._watchers += 1
+        try:
+            await self._tell(request, context)
+        finally:
+            self._watchers -= 1
+
+    async def _tell(self, request: health_pb2.HealthCheckRequest, context: "CheckContext") -> None:
         told = None
         while True:
             status: Literal[1, 2, 3] = _Response.SERVICE_UNKNOWN

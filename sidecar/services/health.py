@@ -60,12 +60,11 @@ class Health:
         at, known = self._known.get(name, (float("-inf"), State(well=False)))
         if self._clock() - at < _FRESH_S:
             return known
-        if name not in self._looking:
-            self._looking[name] = asyncio.create_task(self._look(name, self._checks[name]))
-        done, _ = await asyncio.wait({self._looking[name]}, timeout=_PATIENCE_S)
+        looking = self._looking.get(name) or self._begin(name)
+        done, _ = await asyncio.wait({looking}, timeout=_PATIENCE_S)
         if not done:
             return self._found(name, State(well=False, detail=f"it did not answer within {_PATIENCE_S:.0f} s"))
-        return self._looking.pop(name).result() if name in self._looking else self._known[name][1]
+        return looking.result()
 
     async def states(self) -> dict[str, State]:
         """All of them."""
@@ -76,6 +75,12 @@ class Health:
         for task in self._looking.values():
             task.cancel()
         await asyncio.gather(*self._looking.values(), return_exceptions=True)
+
+    def _begin(self, name: str) -> asyncio.Task[State]:
+        """Once it ends it is nobody's answer any more but theirs who wait, however late that is."""
+        looking = self._looking[name] = asyncio.create_task(self._look(name, self._checks[name]))
+        looking.add_done_callback(lambda _: self._looking.pop(name))
+        return looking
 
     async def _look(self, name: str, check: Check) -> State:
         try:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 from sidecar.config.settings import ConversationSession
 from sidecar.domain.calls import SuppliedCall
@@ -15,6 +16,7 @@ from sidecar.domain.limits import ORDER_BYTES
 from sidecar.domain.orders import Order, OrderId, note_order, note_text, parse_order_id, payload_orders
 from sidecar.domain.payload import fingerprint
 from sidecar.domain.retention import TrimBound
+from sidecar.services.apart import apart
 from sidecar.services.observer import UNOBSERVED, ServiceObserver
 from sidecar.store.append import Appended
 from sidecar.store.settle import Settled
@@ -117,7 +119,9 @@ class Record:
         appended = await self._store.append(key, turn.entry, self._mint_entry_id(), max_entries)
         if appended.ref is None:
             return RecordedTurn(appended.disposition, skip_reason=appended.skip_reason)
-        orders = (*await self._payload_orders(key, turn, appended, appended.ref), *_note_orders(appended))
+        size = sum(len(row.data or b"") for row in appended.slid_out)
+        notes = await apart(size, lambda: _note_orders(appended))
+        orders = (*await self._payload_orders(key, turn, appended, appended.ref), *notes)
         return RecordedTurn(appended.disposition, appended.entry_id, appended.ordinal, orders=orders)
 
     async def fit(self, conversation: Conversation, fits: Sequence[Fit]) -> list[FitResult]:
@@ -147,10 +151,13 @@ class Record:
         """For a duplicate the orders are made again, for what still stands by name in the entry that was first."""
         if not any(True for call in turn.entry.calls for _ in call.named()):
             return []
-        if appended.disposition is Disposition.RECORDED:
-            return payload_orders(Recorded(ref, turn.entry), turn.supplied)
-        first = await self._store.entry(key.conversation, ref)
-        return [] if first is None else payload_orders(first, turn.supplied)
+        first: Recorded | None = Recorded(ref, turn.entry)
+        if appended.disposition is not Disposition.RECORDED:
+            first = await self._store.entry(key.conversation, ref)
+        if first is None:
+            return []
+        size = sum(len(call.arguments) + len(call.error) for call in turn.supplied)
+        return await apart(size, partial(payload_orders, first, turn.supplied))
 
     async def _fit(self, conversation: Conversation, fit: Fit) -> Judgement:
         order_id = parse_order_id(fit.order_id)

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -59,6 +59,13 @@ _FINAL: Final = frozenset({Code.STORE_CORRUPT, Code.STORE_NEWER})
 _STARTING: Final = "the store is being opened; retry"
 _HELD: Final = "another sidecar owns the store; retry until it ends"
 _CLOSING: Final = "the store is closing; retry"
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What was read and is too large to be finished on the reader's thread."""
+
+    reading: Reading
 
 
 class Store:
@@ -119,7 +126,8 @@ class Store:
 
     async def append(self, key: TurnKey, entry: Entry, entry_id: str, max_entries: int) -> Appended:
         """Record a turn; answers once it is on disk."""
-        row = new_row(key, entry, entry_id, self._clock())
+        seal = partial(new_row, key, entry, entry_id, self._clock())
+        row = await asyncio.to_thread(seal) if entry.is_large else seal()
         return await self._write(lambda db: append(db, row, max_entries))
 
     async def open_entry(self, conversation: Conversation, order_id: OrderId) -> Recorded | None:
@@ -139,18 +147,28 @@ class Store:
         return await self._write(lambda db: settle(db, key))
 
     async def history(self, key: TurnKey, max_entries: int, finish: Callable[[Reading], T]) -> T:
-        """Read a conversation's newest entries. `finish` makes the answer of them, on the reader's thread."""
+        """Read a conversation's newest entries. `finish` makes the answer of them, on the reader's thread.
+
+        On another one where an entry is large, so that no other read waits behind that.
+        """
         timing = TIMING.get()
 
-        def read(db: apsw.Connection) -> T:
-            reading = read_history(db, key, max_entries)
+        def finished(reading: Reading) -> T:
             began = time.monotonic()
             answer = finish(reading)
             if timing is not None:
                 timing.composed_s += time.monotonic() - began
             return answer
 
-        return await self._read(read)
+        def read(db: apsw.Connection) -> T | Unfinished:
+            reading = read_history(db, key, max_entries)
+            is_large = any(entry.is_large for entry in reading.kept.entries)
+            return Unfinished(reading) if is_large else finished(reading)
+
+        found = await self._read(read)
+        if isinstance(found, Unfinished):
+            return await asyncio.to_thread(finished, found.reading)
+        return found
 
     async def forget_turn(self, key: TurnKey) -> int:
         """Delete one turn. Answers how many went."""

@@ -95,6 +95,15 @@ async def test_check_says_sound_or_names_rows(tmp_path: Path, *, owned: bool) ->
     assert CANARY not in damaged.output
 
 
+async def test_the_file_of_a_running_sidecar_is_checked_by_it(tmp_path: Path) -> None:
+    """A FILE that is some sidecar's own store is no refusal: whoever owns it checks it. A backup needs nobody."""
+    backup = tmp_path / "b.db"
+    async with _owned(tmp_path):
+        assert (await _answer("check", str(tmp_path / "store.db")))["rows"] == 3
+        await _answer("backup", "--store", str(tmp_path / "store.db"), str(backup))
+        assert (await _answer("check", str(backup)))["rows"] == 3
+
+
 async def test_a_backup_is_restored(tmp_path: Path) -> None:
     """What a backup made under a running sidecar holds is what a restored one answers, byte for byte."""
     store, backup = str(tmp_path / "store.db"), str(tmp_path / "b.db")

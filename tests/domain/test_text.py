@@ -139,3 +139,13 @@ def test_plain_words(text: str) -> None:
 def test_sizes_are_bytes(text: str) -> None:
     """A size is bytes of UTF-8."""
     assert size_of(text) == len(text.encode())
+
+
+@pytest.mark.parametrize("ending", ["\r\n", "\n", "\r", "\u2028", "x"])
+def test_a_long_text_is_quoted_as_a_short_one(ending: str) -> None:
+    """A text that is gone through in pieces gets the same prefixes, also where a piece ends within a line break."""
+    for size in (2**18 - 2, 2**18 - 1, 2**18, 2**19 - 1):
+        text = "x" * size + ending * 3 + "y"
+        pieces = quote(text).splitlines(keepends=True)
+        assert all(piece.startswith(PREFIX) for piece in pieces)
+        assert "".join(piece.removeprefix(PREFIX) for piece in pieces) == text

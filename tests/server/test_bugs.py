@@ -11,11 +11,13 @@ import grpc
 import pytest
 from turnledger.v1 import record_pb2
 
+from sidecar.services.maintenance import Maintenance
 from sidecar.services.record import Record
 from sidecar.services.render import Render
 from sidecar.store import store
 from sidecar.store.append import append
 from tests.support import asking
+from tests.support.patience import eventually
 from tests.support.refusal import refused
 from tests.support.running import Caller, running, settings
 
@@ -77,3 +79,23 @@ async def test_a_bug_in_the_store_shows_nothing_and_fails_alone(
         assert {answer.disposition for answer in await asyncio.gather(*good)} == {record_pb2.DISPOSITION_RECORDED}
         assert refusal.code is Code.INTERNAL
         assert "SECRETWORD" not in refusal.raw + caplog.text
+
+
+async def test_a_bug_in_the_background_is_said_when_it_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Work that a bug ended is named in the log at once, not when the process stops, with its place and no text."""
+
+    async def broken(_: Maintenance) -> None:
+        raise ValueError("SECRETWORD")
+
+    monkeypatch.setattr(Maintenance, "run", broken)
+    async with running(settings(tmp_path)) as caller:
+
+        async def said() -> bool:
+            return "bug in maintenance" in caplog.text
+
+        await eventually(said)
+        assert "ValueError at" in caplog.text
+        assert (await caller.record.Append(asking.append())).ordinal == 1
+    assert "SECRETWORD" not in caplog.text

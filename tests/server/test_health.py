@@ -202,3 +202,54 @@ async def test_a_check_that_hangs_is_not_well(monkeypatch: pytest.MonkeyPatch) -
         now[0] += 2
     assert tries == [1]
     await health.close()
+
+
+async def test_an_answer_that_came_late_is_not_kept_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a check that hung said in the end is nobody's answer minutes after: the component is tried anew."""
+    monkeypatch.setattr("sidecar.services.health._PATIENCE_S", 0.05)
+    now, go, trouble = [0.0], asyncio.Event(), [LedgerError(Code.STORE_IO, "the disk failed")]
+
+    async def check() -> None:
+        await go.wait()
+        if trouble:
+            raise trouble.pop()
+
+    health = Health({"store": check}, lambda: now[0])
+    assert "did not answer" in (await health.state("store")).detail
+    go.set()
+    await asyncio.sleep(0.01)
+    now[0] = 300.0
+    assert await health.state("store") == State(well=True)
+
+
+async def test_watchers_keep_no_probe_out(tmp_path: Path) -> None:
+    """More watchers than there are places are told so, and a liveness probe is answered all the same."""
+    async with (
+        started(settings(tmp_path)) as app,
+        _probed(app) as prober,
+        grpc.aio.insecure_channel(prober.target) as channel,
+    ):
+        watch: Any = channel.unary_stream(
+            "/grpc.health.v1.Health/Watch",
+            health_pb2.HealthCheckRequest.SerializeToString,
+            health_pb2.HealthCheckResponse.FromString,
+        )
+        watching = [watch(health_pb2.HealthCheckRequest(service="liveness")) for _ in range(70)]
+        heard = await asyncio.gather(*(each.read() for each in watching), return_exceptions=True)
+        refused = [each for each in heard if isinstance(each, grpc.aio.AioRpcError)]
+        assert (len(refused), {each.code() for each in refused}) == (38, {grpc.StatusCode.RESOURCE_EXHAUSTED})
+        assert await prober.check("liveness") == (SERVING, "")
+        for each in watching:
+            each.cancel()
+
+        async def a_place_is_free() -> bool:
+            again = watch(health_pb2.HealthCheckRequest(service="liveness"))
+            try:
+                status: int = (await again.read()).status
+                return status == SERVING
+            except grpc.aio.AioRpcError:
+                return False
+            finally:
+                again.cancel()
+
+        await eventually(a_place_is_free)

@@ -12,7 +12,22 @@ from typing import Final
 
 import click
 
-from tests.torture import corruption, crash, faults, file_itself, full_disk, opening, power, shared_commit, undo
+from tests.torture import (
+    access,
+    corruption,
+    crash,
+    faults,
+    file_itself,
+    full_disk,
+    hostile_input,
+    load,
+    opening,
+    power,
+    processes,
+    shared_commit,
+    undo,
+    writer,
+)
 from tests.torture.experiment import Experiment, Finding, Scale
 
 EXPERIMENTS: Final[Sequence[Experiment]] = (
@@ -25,6 +40,11 @@ EXPERIMENTS: Final[Sequence[Experiment]] = (
     file_itself.EXPERIMENT,
     full_disk.EXPERIMENT,
     undo.EXPERIMENT,
+    hostile_input.EXPERIMENT,
+    access.EXPERIMENT,
+    load.EXPERIMENT,
+    processes.EXPERIMENT,
+    writer.EXPERIMENT,
 )
 
 

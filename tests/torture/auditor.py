@@ -20,6 +20,9 @@ from sidecar.store.row import Row
 LONG: Final = "the valve at the north gate was opened a little and closed again " * 5
 REWRITE: Final = "the valve was opened and closed"
 
+#: Work keys that begin so are nobody's whom the auditor knows.
+RUDE: Final = ("rude-", "crowd")
+
 #: What callers do, and how often.
 WORKS: Final[Mapping[str, int]] = {"append": 70, "settle": 12, "fit": 12, "forget": 6}
 
@@ -134,13 +137,18 @@ class Auditor:
         return sum(caller.flying is not None for caller in self._callers)
 
     async def drive(self, port: Port) -> None:
-        """Let all callers work until each has met a call without an answer. Cancel it to stop."""
+        """Let all callers work until each has met a call without an answer, or after `stop` its last one."""
         await asyncio.gather(*(caller.work(port, self.figures) for caller in self._callers))
+
+    def stop(self) -> None:
+        """Let each caller end with the call that it is at."""
+        for caller in self._callers:
+            caller.stopping = True
 
     def audit(self, standing: Standing) -> None:
         """Hold the rows to what was acknowledged: nothing lost, doubled, changed, out of order or half there."""
         known = {turn.key for turn in self.turns}
-        foreign = [key for key in standing.rows if key not in known]
+        foreign = [key for key in standing.rows if key not in known and not key.work_key.startswith(RUDE)]
         if foreign:
             self.figures.broken.append(f"{len(foreign)} rows that nobody sent")
         for caller in self._callers:
@@ -166,9 +174,10 @@ class _Caller:
         self._chance = chance
         self.turns: list[Turn] = []
         self.flying: tuple[str, Turn] | None = None
+        self.stopping = False
 
     async def work(self, port: Port, figures: Figures) -> None:
-        while True:
+        while not self.stopping:
             work, turn = self._next()
             self.flying = (work, turn)
             try:

@@ -106,7 +106,7 @@ def _row_columns(store: Path, chance: random.Random) -> None:
             ("conversation_key", ("", "another")),
         ]
     )
-    change = f"UPDATE conversation_sessions SET {column} = ? WHERE id = ?"  # noqa: S608  one of the names above
+    change = f"UPDATE conversation_sessions SET {column} = ? WHERE id = ?"
     _by_sql(store, change, (chance.choice(values), _a_row(store, chance)))
 
 
