@@ -9,16 +9,24 @@ from sidecar.domain.errors import Code, LedgerError
 
 _FULL = LedgerError(Code.STORE_FULL, "the disk that holds the store is full; free space or enlarge the volume")
 _UNAVAILABLE = LedgerError(Code.STORE_UNAVAILABLE, "the store is held by another program or cannot be opened; retry")
+_NO_MEMORY = LedgerError(
+    Code.STORE_UNAVAILABLE, "there is no memory for what the store needs; retry, or raise the limit"
+)
 _INTERRUPTED = LedgerError(Code.STORE_UNAVAILABLE, "the store is closing; retry")
 _CORRUPT = LedgerError(Code.STORE_CORRUPT, "the store is damaged; restore it from a backup")
+_READ_ONLY = LedgerError(
+    Code.STORE_IO, "the store cannot be written; check that its volume is mounted for writing and the file's owner"
+)
 _IO = LedgerError(Code.STORE_IO, "the disk that holds the store reported an error; retry")
 
 _TRANSLATIONS: tuple[tuple[tuple[type[apsw.Error], ...], LedgerError], ...] = (
     ((apsw.FullError,), _FULL),
-    ((apsw.BusyError, apsw.LockedError, apsw.CantOpenError), _UNAVAILABLE),
+    ((apsw.BusyError, apsw.LockedError, apsw.CantOpenError, apsw.ProtocolError), _UNAVAILABLE),
+    ((apsw.NoMemError,), _NO_MEMORY),
     ((apsw.InterruptError, apsw.ConnectionClosedError), _INTERRUPTED),
     ((apsw.CorruptError, apsw.NotADBError), _CORRUPT),
-    ((apsw.IOError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.AuthError), _IO),
+    ((apsw.ReadOnlyError, apsw.PermissionsError, apsw.AuthError), _READ_ONLY),
+    ((apsw.IOError,), _IO),
 )
 
 
@@ -51,7 +59,7 @@ def translated() -> Iterator[None]:
 
 @contextmanager
 def translated_unseen() -> Iterator[None]:
-    """The same while a file is looked at first: what only a bug could cause later is then a file that is not right."""
+    """The same while a file is looked at first: what only a bug could cause later is then a file that is not ours."""
     try:
         with translated():
             yield

@@ -82,8 +82,7 @@ def give_back_some(db: apsw.Connection) -> int:
     if free <= 0:
         return 0
     db.execute(f"PRAGMA incremental_vacuum({min(free, _GIVE_BACK_PAGES)})").fetchall()
-    left: int = db.pragma("freelist_count") - _SPARE_PAGES
-    given: int = (free - left) * db.pragma("page_size")
+    given: int = (free + _SPARE_PAGES - db.pragma("freelist_count")) * db.pragma("page_size")
     return given
 
 

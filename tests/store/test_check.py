@@ -19,6 +19,9 @@ DAMAGE = {
         "UPDATE conversation_sessions SET (entry, checksum) ="
         " (SELECT entry, checksum FROM conversation_sessions WHERE work_key = 'w2') WHERE work_key = 'w1'"
     ),
+    "what is kept taken for trimmed": "UPDATE conversation_sessions SET trimmed = 1 WHERE work_key = 'w1'",
+    "a mark that there is not": "UPDATE conversation_sessions SET trimmed = 7 WHERE work_key = 'w1'",
+    "an ordinal above its id": "UPDATE conversation_sessions SET ordinal = 99 WHERE work_key = 'w1'",
     "a key that is no text": (
         "UPDATE conversation_sessions SET agent_handle = CAST(x'ff' AS TEXT) WHERE work_key = 'w1'"
     ),
@@ -61,6 +64,7 @@ async def test_a_damaged_row_is_named(tmp_path: Path, statement: str) -> None:
     """A row whose text is damaged, or another's, is counted and named by its id, and nothing of its text is told."""
     await _store(tmp_path / "store.db")
     with beside(tmp_path / "store.db") as db:
+        db.pragma("ignore_check_constraints", True)
         db.execute(statement)
     found = _checked(tmp_path / "store.db")
     assert not found.sound

@@ -1,8 +1,8 @@
 """Indexes and table that disagree, as a lost write leaves them: sound to SQLite as long as it does not compare them."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,12 +15,10 @@ from tests.support.stores import beside, key, open_store, read, record, texts
 _PAGE_BYTES = 4096
 
 
-@asynccontextmanager
-async def _write_lost(path: Path, name: str) -> AsyncIterator[None]:
+@contextmanager
+def _write_lost(path: Path, name: str) -> Iterator[None]:
     """What is done within never reaches the (one) page of this index or table, though the disk said so."""
-    with beside(path) as db:
-        root: int = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (name,)).get
-    place = (root - 1) * _PAGE_BYTES
+    place = _place(path, name)
     page = path.read_bytes()[place : place + _PAGE_BYTES]
     yield
     with path.open("r+b") as file:
@@ -28,6 +26,33 @@ async def _write_lost(path: Path, name: str) -> AsyncIterator[None]:
         assert file.read(_PAGE_BYTES) != page
         file.seek(place)
         file.write(page)
+
+
+def _place(path: Path, name: str) -> int:
+    """Where the root page of a table or an index is in the file."""
+    with beside(path) as db:
+        root: int = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (name,)).get
+    return (root - 1) * _PAGE_BYTES
+
+
+def _lead_back(path: Path) -> None:
+    """Let the table's last pages be its first one again."""
+    place = _place(path, "conversation_sessions")
+    data = bytearray(path.read_bytes())
+    page = data[place : place + _PAGE_BYTES]
+    assert page[0] == 5, "the table's root is a page of pointers"
+    children = [int.from_bytes(page[cell : cell + 2]) for cell in range(12, 12 + 2 * int.from_bytes(page[3:5]), 2)]
+    first, last = place + children[0], place + children[-1]
+    data[last : last + 4] = data[place + 8 : place + 12] = data[first : first + 4]
+    path.write_bytes(data)
+
+
+def _misplace_write(path: Path) -> None:
+    """Write a page of another table in the table's place."""
+    source, target = _place(path, "schema_migrations"), _place(path, "conversation_sessions")
+    data = bytearray(path.read_bytes())
+    data[target : target + _PAGE_BYTES] = data[source : source + _PAGE_BYTES]
+    path.write_bytes(data)
 
 
 async def _filled(path: Path, *turns: str, conversation: str = "c") -> None:
@@ -39,7 +64,7 @@ async def _filled(path: Path, *turns: str, conversation: str = "c") -> None:
 async def test_a_hidden_conversation_is_not_an_empty_one(store_path: Path) -> None:
     """Where an index lacks every row of a conversation, the answer is damage and no empty history; others are read."""
     await _filled(store_path, "a", conversation="other")
-    async with _write_lost(store_path, "conversation_sessions_by_conversation"):
+    with _write_lost(store_path, "conversation_sessions_by_conversation"):
         await _filled(store_path, "b", "c")
     assert not check_file(store_path, lambda _: None).sound
     async with open_store(store_path) as store:
@@ -53,8 +78,9 @@ async def test_a_hidden_conversation_is_not_an_empty_one(store_path: Path) -> No
 async def test_a_sweep_ends_where_an_index_names_rows_that_are_gone(store_path: Path) -> None:
     """A sweep that would find the same missing row again and again says that the store is damaged."""
     await _filled(store_path, "a", "b")
-    async with _write_lost(store_path, "conversation_sessions_by_age"), open_store(store_path) as store:
-        await store.forget_turn(key("a", "c"))
+    with _write_lost(store_path, "conversation_sessions_by_age"):
+        async with open_store(store_path) as store:
+            await store.forget_turn(key("a", "c"))
     async with open_store(store_path) as store:
         with pytest.raises(LedgerError) as raised:
             await store.sweep(2_000_000_000, None)
@@ -77,17 +103,7 @@ async def test_a_sweep_ends_where_no_page_comes_free(store_path: Path) -> None:
 async def test_a_check_ends_where_pages_lead_back_to_themselves(store_path: Path) -> None:
     """A table whose pages form a ring is found damaged, and is not walked for ever."""
     await _filled(store_path, *(f"w{number}" for number in range(1_200)))
-    with beside(store_path) as db:
-        root: int = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'conversation_sessions'").get
-    data = bytearray(store_path.read_bytes())
-    place = (root - 1) * _PAGE_BYTES
-    page = data[place : place + _PAGE_BYTES]
-    assert page[0] == 5, "the table's root is a page of pointers"
-    children = [int.from_bytes(page[cell : cell + 2]) for cell in range(12, 12 + 2 * int.from_bytes(page[3:5]), 2)]
-    first, last = place + children[0], place + children[-1]
-    data[last : last + 4] = data[first : first + 4]  # the last but one child is the first one again
-    data[place + 8 : place + 12] = data[first : first + 4]
-    store_path.write_bytes(data)
+    await asyncio.to_thread(_lead_back, store_path)
     assert not check_file(store_path, lambda _: None).sound
 
 
@@ -113,12 +129,7 @@ async def test_a_damaged_ordinal_costs_its_row(store: Store, store_path: Path, o
 async def test_a_foreign_page_in_the_tables_place_is_damage(store_path: Path) -> None:
     """Rows of another table, with values of other types or none, are unreadable ones, and no call fails as a bug."""
     await _filled(store_path, "a", "b")
-    with beside(store_path) as db:
-        roots = dict(db.execute("SELECT name, rootpage FROM sqlite_schema"))
-    data = bytearray(store_path.read_bytes())
-    source, target = ((roots[name] - 1) * _PAGE_BYTES for name in ("schema_migrations", "conversation_sessions"))
-    data[target : target + _PAGE_BYTES] = data[source : source + _PAGE_BYTES]
-    store_path.write_bytes(data)
+    await asyncio.to_thread(_misplace_write, store_path)
     assert not check_file(store_path, lambda _: None).sound
     async with open_store(store_path) as store:
         with pytest.raises(LedgerError) as raised:

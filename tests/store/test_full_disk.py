@@ -141,3 +141,25 @@ async def test_failing_reads_are_errors(store_path: Path, disk: FaultyDisk) -> N
         assert isinstance(failure, LedgerError)
         assert failure.code is Code.STORE_IO
         assert len(await texts(store)) == 30
+
+
+@pytest.mark.parametrize("error", [apsw.SQLITE_PROTOCOL, apsw.SQLITE_NOMEM, apsw.SQLITE_IOERR_NOMEM])
+async def test_what_passes_is_no_bug(store_path: Path, disk: FaultyDisk, error: int) -> None:
+    """A race for the log's locks and a shortage of memory are told as passing, at opening and later, and pass."""
+    disk.fail("read", error)
+    store = Store(store_path, clock=Clock(), vfs=disk.name)
+    store.start()
+    waiting = asyncio.create_task(store.opened())
+    await asyncio.wait({waiting}, timeout=0.3)
+    assert not waiting.done()
+    disk.heal()
+    await asyncio.wait_for(waiting, 5)
+    for number in range(30):
+        await record(store, key(f"w{number}"), "x" * 9_000)
+    disk.fail("read", error)
+    [failure] = await asyncio.gather(texts(store), return_exceptions=True)
+    disk.heal()
+    assert isinstance(failure, LedgerError)
+    assert failure.code in {Code.STORE_UNAVAILABLE, Code.STORE_IO}
+    assert len(await texts(store)) == 30
+    await store.close()

@@ -31,7 +31,7 @@ _CHANNEL_OPTIONS: Final = (
     ("grpc.max_send_message_length", TRANSPORT_BYTES),
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 2_000),  # what an attempt may take: a busy machine needs more than 0.1 s
+    ("grpc.min_reconnect_backoff_ms", 5_000),  # what one try may take, too: on a busy machine more than a moment
     ("grpc.max_reconnect_backoff_ms", 200),
 )
 

@@ -83,8 +83,12 @@ def _log_cut(store: Path, chance: random.Random) -> None:
 
 def _row_bytes(store: Path, chance: random.Random) -> None:
     place = chance.randrange(200)
-    change = "entry = CAST(substr(entry, 1, ?) || x'ff' || substr(entry, ? + 2) AS BLOB)"
-    _by_sql(store, f"UPDATE conversation_sessions SET {change} WHERE id = ?", (place, place, _a_row(store, chance)))
+    _by_sql(
+        store,
+        "UPDATE conversation_sessions SET entry = CAST(substr(entry, 1, ?) || x'ff' || substr(entry, ? + 2) AS BLOB)"
+        " WHERE id = ?",
+        (place, place, _a_row(store, chance)),
+    )
 
 
 def _row_columns(store: Path, chance: random.Random) -> None:
