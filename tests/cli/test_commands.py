@@ -9,9 +9,11 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -346,7 +348,7 @@ async def test_another_users_store_is_said_to_be_so(tmp_path: Path, command: lis
     store = Path(await _left(tmp_path))
     for name in ("store.db.lock", "store.db.reserve"):
         (tmp_path / name).unlink()
-    for folder in (tmp_path, *tmp_path.parents[:2]):
+    for folder in takewhile(lambda each: each != Path(tempfile.gettempdir()), (tmp_path, *tmp_path.parents)):
         folder.chmod(0o755)
     (tmp_path / "store.db").chmod(0o644 if command in (SWEEP, FORGET) else 0o600)
     before = files_in(tmp_path)
