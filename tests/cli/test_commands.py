@@ -341,6 +341,7 @@ async def test_a_store_that_cannot_be_opened_hangs_nobody(
     assert (result.exit_code, "the disk failed" in result.stderr) == (Exit.NO, True)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's file can be had by root alone")
 @pytest.mark.parametrize("command", COMMANDS_ON_A_STORE, ids=[command[0] for command in COMMANDS_ON_A_STORE])
 async def test_another_users_store_is_said_to_be_so(tmp_path: Path, command: list[str]) -> None:
