@@ -35,6 +35,9 @@ _log: Final = logging.getLogger("turnledger.telemetry")
 #: Seconds that a stopping sidecar gives to the last export. A dead collector must not hold up a pod's end.
 _FLUSH_S: Final = 2.0
 
+#: Where the SDK's exporters send what no variable sends elsewhere, as the standard has it.
+_DEFAULT_ENDPOINT: Final = "http://localhost:4317"
+
 #: The SDK counts by itself what its queues dropped and its exporters could not send, if this is on.
 _OWN_METRICS: Final = "OTEL_PYTHON_SDK_INTERNAL_METRICS_ENABLED"
 
@@ -106,15 +109,18 @@ class Telemetry:
         return Tracing(provider, processor)
 
     def _wanted(self, signal: str) -> bool:
-        """Whether an endpoint is given for the signal, and its exporter is not another."""
-        exporter = self._environ.get(f"OTEL_{signal.upper()}_EXPORTER", "otlp").strip().lower() or "otlp"
+        """Whether the signal's exporter is OTLP: asked for by name, or, where none is named, by an endpoint."""
+        exporter = self._environ.get(f"OTEL_{signal.upper()}_EXPORTER", "").strip().lower()
         off = self._environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
         endpoints = ("OTEL_EXPORTER_OTLP_ENDPOINT", f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT")
-        if off or exporter == "none" or not any(self._environ.get(name) for name in endpoints):
+        is_placed = any(self._environ.get(name) for name in endpoints)
+        if off or exporter == "none" or not (exporter or is_placed):
             return False
-        asked = [each.strip() for each in exporter.split(",")]
+        asked = [each.strip() for each in (exporter or "otlp").split(",")]
         if asked != ["otlp"]:
             _log.warning("%s are exported by OTLP alone, and the variables ask for %s", signal, exporter)
+        if "otlp" in asked and not is_placed:
+            _log.info("no endpoint is given for %s: they go to the standard's default, %s", signal, _DEFAULT_ENDPOINT)
         return "otlp" in asked
 
     def _say_what_is_not_spoken(self) -> None:

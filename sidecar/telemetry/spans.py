@@ -30,8 +30,8 @@ from opentelemetry.trace import (
 
 SCOPE: Final = "turnledger.sidecar"
 
-#: version-trace-parent-flags; a later version may have more after them.
-_TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
+#: version-trace-parent-flags; a version later than 00 may have more after them, and ff is none.
+_TRACEPARENT: Final = re.compile(r"(?!ff|00.{54,})[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
 
 _UNSET: Final = Status(StatusCode.UNSET)
 _ERROR: Final = Status(StatusCode.ERROR)

@@ -249,7 +249,10 @@ async def test_without_traces_events_stand_in_the_callers(tmp_path: Path) -> Non
     assert (event.trace_id.hex(), event.span_id.hex()) == (TRACE, PARENT)
 
 
-@pytest.mark.parametrize("header", ["", "nonsense", f"00-{'0' * 32}-{PARENT}-01", f"ff-{TRACE}-{PARENT}-01", "00-é"])
+@pytest.mark.parametrize(
+    "header",
+    ["", "nonsense", f"00-{'0' * 32}-{PARENT}-01", f"ff-{TRACE}-{PARENT}-01", "00-é", f"00-{TRACE}-{PARENT}-01-more"],
+)
 async def test_a_broken_trace_header_refuses_no_call(tmp_path: Path, header: str) -> None:
     """Whatever stands in `traceparent`, the call is served, in a trace of its own."""
     async with _node(tmp_path) as node:
@@ -261,6 +264,20 @@ async def test_a_broken_trace_header_refuses_no_call(tmp_path: Path, header: str
 
         await eventually(told)
     assert node.received.spans[0].parent_span_id == b""
+
+
+async def test_a_later_trace_header_is_followed(tmp_path: Path) -> None:
+    """A version that is not known yet is read as far as it is, whatever it has beyond that."""
+    async with _node(tmp_path) as node:
+        await node.caller.render.UserMessage(
+            asking.user_message(), metadata=(("traceparent", f"01-{TRACE}-{PARENT}-01-more"),)
+        )
+
+        async def told() -> bool:
+            return len(node.received.spans) == 1
+
+        await eventually(told)
+    assert node.received.spans[0].parent_span_id.hex() == PARENT
 
 
 async def test_a_log_line_is_json_and_is_sent(tmp_path: Path) -> None:
@@ -333,6 +350,19 @@ async def test_none_asked_for_is_none_sent(tmp_path: Path) -> None:
         await off.caller.render.UserMessage(asking.user_message())
         await asyncio.sleep(0.5)
         assert not any(off.received.requests.values())
+
+
+async def test_an_exporter_without_an_endpoint_goes_to_the_standards(tmp_path: Path) -> None:
+    """OTLP that is asked for by name goes to the standard's default, which the log says; nothing else is exported."""
+    variables = {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_METRICS_EXPORTER": "console"}
+    async with process(f"unix://{tmp_path}/s", store=tmp_path / "store.db", variables=variables) as one:
+        await one.says("no endpoint is given for traces: they go to the standard's default, http://localhost:4317")
+        await one.says("metrics are exported by OTLP alone, and the variables ask for console")
+        await one.says("the store is open")
+        one.send(signal.SIGTERM)
+        assert await one.ended() == 0
+    assert "endpoint is given for metrics" not in one.log
+    assert "endpoint is given for logs" not in one.log
 
 
 async def test_a_changed_file_is_counted(tmp_path: Path) -> None:
