@@ -166,7 +166,7 @@ def _wait(answers: threading.Event) -> None:
 
 
 async def _hangs_under_a_crowd(folder: Path) -> _Watched:
-    """Callers that leave and come again while the disk hangs are shed once too many jobs wait; no turn is there twice."""
+    """Callers that leave and come again while the disk hangs are shed once too many wait; no turn is there twice."""
     with faulty_disk() as disk:
         async with _watched(folder, disk.name) as watched:
             answers = threading.Event()
