@@ -39,6 +39,9 @@ _log = logging.getLogger("turnledger.app")
 #: Seconds that calls under way get to finish after SIGTERM; well within Kubernetes' default of 30.
 GRACE_S: Final = 10.0
 
+#: Jobs that may wait in the store beside one of each call: those of callers that left at their deadline while the disk
+#: hung, and what maintenance and batches of fits want.
+_MORE_JOBS: Final = 1_024
 
 #: Seconds between looks at sizes and components: a dashboard's finest step.
 _WATCH_S: Final = 10.0
@@ -76,7 +79,8 @@ class App:
         bound = TrimBound(session().max_entries)
         self._telemetry = Telemetry()
         metrics = self._telemetry.metrics
-        self._store = Store(settings.store_file, clock=_now, vfs=launch.vfs, observer=metrics)
+        room = settings.limits.concurrent_calls + _MORE_JOBS
+        self._store = Store(settings.store_file, clock=_now, room=room, vfs=launch.vfs, observer=metrics)
         record = Record(self._store, session, lambda: str(uuid.uuid4()), bound, metrics)
         render = Render(self._store, session, prompt_size_reporter(self._telemetry.events), metrics)
         self._maintenance = Maintenance(

@@ -41,6 +41,9 @@ Clock = Callable[[], int]
 
 _log = logging.getLogger("turnledger.store")
 
+#: Jobs that may wait for a thread where nobody says how many.
+_ROOM: Final = 1_024
+
 #: Seconds between looks at a lock that another sidecar holds: a rolling restart hands over within this.
 _LOCK_POLL_S: Final = 0.2
 
@@ -76,11 +79,21 @@ class Store:
     """
 
     def __init__(
-        self, path: Path, *, clock: Clock, vfs: str | None = None, observer: StoreObserver = UNOBSERVED
+        self,
+        path: Path,
+        *,
+        clock: Clock,
+        room: int = _ROOM,
+        vfs: str | None = None,
+        observer: StoreObserver = UNOBSERVED,
     ) -> None:
-        """`clock` gives seconds since 1970, UTC. Nothing is touched before `start`."""
+        """`clock` gives seconds since 1970, UTC; `room` is how many jobs may wait for each thread.
+
+        Nothing is touched before `start`.
+        """
         self._path = path
         self._clock = clock
+        self._room = room
         self._vfs = vfs
         self._observer = observer
         self._lock = Lock(path.with_name(path.name + ".lock"))
@@ -411,8 +424,8 @@ class Store:
         return True
 
     def _take(self, database: Database) -> None:
-        self._writer = Worker("writer", database.write_batch, self._observer)
-        self._reader = Worker("reader", database.read_batch, self._observer)
+        self._writer = Worker("writer", database.write_batch, self._observer, room=self._room)
+        self._reader = Worker("reader", database.read_batch, self._observer, room=self._room)
         self._database = database
         if not self._closing.is_set():
             self._refusal = None

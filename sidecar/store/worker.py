@@ -56,11 +56,12 @@ class _Item:
 class Worker:
     """One thread that runs jobs in the order of their arrival."""
 
-    def __init__(self, name: str, run_batch: RunBatch, observer: StoreObserver) -> None:
-        """`name` is what the observer knows the thread by."""
+    def __init__(self, name: str, run_batch: RunBatch, observer: StoreObserver, *, room: int) -> None:
+        """`name` is what the observer knows the thread by; `room` is how many jobs may wait."""
         self._name = name
         self._run_batch = run_batch
         self._observer = observer
+        self._room = room
         self._queue: SimpleQueue[_Item | None] = SimpleQueue()
         self._stopping = False
         self._loop = asyncio.get_running_loop()
@@ -75,10 +76,14 @@ class Worker:
     async def run(self, job: Callable[[apsw.Connection], T]) -> T:
         """Run the job on the thread. A caller that is cancelled meanwhile does not stop it.
 
-        Raises `LedgerError` STORE_UNAVAILABLE once the thread was told to end: it would never get to the job.
+        Raises `LedgerError`: STORE_UNAVAILABLE once the thread was told to end, since it would never get to the job, and
+        OVERLOADED where no more may wait: callers leave at their deadlines and come again, and what they leave behind on
+        a disk that hangs would take all memory.
         """
         if self._stopping:
             raise LedgerError(Code.STORE_UNAVAILABLE, "the store is closing; retry")
+        if self._queue.qsize() >= self._room:
+            raise LedgerError(Code.OVERLOADED, "the store's disk does not keep up, and no more calls can wait; retry")
         future: asyncio.Future[T] = self._loop.create_future()
         item = _Item(job, future, time.monotonic())
         self._queue.put(item)

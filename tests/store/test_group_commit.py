@@ -11,7 +11,7 @@ from sidecar.domain.eligibility import Disposition
 from sidecar.domain.errors import Code, LedgerError
 from sidecar.store.store import Store
 from tests.support.faulty_disk import FaultyDisk
-from tests.support.stores import beside, entry, key, open_store, record, texts
+from tests.support.stores import Clock, beside, entry, key, open_store, record, texts
 
 
 class Gate:
@@ -158,3 +158,27 @@ async def test_disk_that_stays_bad_is_an_error_and_then_heals(store_path: Path, 
         assert {each.disposition for each in again} == {Disposition.RECORDED}
     async with open_store(store_path) as store:
         assert await texts(store) == ["warm", "t0", "t1", "t2", "t3"]
+
+
+async def test_no_more_wait_than_there_is_room_for(store_path: Path, disk: FaultyDisk) -> None:
+    """On a disk that hangs, calls beyond the room are shed, also where callers have left; later all have their turn."""
+    store = Store(store_path, clock=Clock(), room=3, vfs=disk.name)
+    store.start()
+    await store.opened()
+    await record(store, key("warm"), "warm")
+    gate = Gate(disk)
+    first = asyncio.create_task(record(store, key("first"), "first"))
+    await gate.reached.wait()
+    crowd = [asyncio.create_task(record(store, key(f"w{number}"), f"t{number}")) for number in range(3)]
+    await asyncio.sleep(0)
+    crowd[0].cancel()
+    with pytest.raises(LedgerError) as raised:
+        await record(store, key("beyond"))
+    assert raised.value.code is Code.OVERLOADED
+    assert await texts(store) == ["warm"]
+    gate.open()
+    await asyncio.gather(first, *crowd[1:])
+    disk.heal()
+    assert (await record(store, key("beyond"), "beyond")).disposition is Disposition.RECORDED
+    assert await texts(store) == ["warm", "first", "t0", "t1", "t2", "beyond"]
+    await store.close()

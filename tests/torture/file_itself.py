@@ -16,6 +16,7 @@ import apsw
 import grpc.aio
 
 from sidecar.app.app import App
+from sidecar.store.files import check_file
 from tests.support import asking
 from tests.support.faulty_disk import faulty_disk
 from tests.support.patience import PATIENCE_S
@@ -24,6 +25,9 @@ from tests.support.running import Caller, calling, settings, started
 from tests.torture.experiment import Experiment, Finding, Say, Scale
 
 _DEADLINE_S: Final = 0.5
+
+#: Jobs that may wait with the settings as they are: one for each call, and as many as the app gives beside them.
+_MOST_WAITING: Final = 512 + 1_024
 
 #: How much later than its deadline a caller may be told, on a busy machine.
 _LATE_S: Final = 2.0
@@ -44,6 +48,14 @@ class _Watched:
         except grpc.aio.AioRpcError as error:
             return read_refusal(error)
         return str(answer.disposition)
+
+    async def told_in(self, seconds: float | None) -> str:
+        """The status of a History that may take so long, or as long as the sidecar lets it."""
+        try:
+            await self.caller.render.History(asking.history(), timeout=seconds)
+        except grpc.aio.AioRpcError as error:
+            return error.code().name
+        return "OK"
 
     async def shows(self) -> int | str:
         """How many turns History shows, or the reason that it gives."""
@@ -131,6 +143,82 @@ async def _hangs(folder: Path, operations: frozenset[str]) -> _Watched:
     return watched
 
 
+async def _reads_hang(folder: Path) -> _Watched:
+    """A caller's deadline fires, and the sidecar's own where a caller has none; every History is true afterwards."""
+    with faulty_disk() as disk:
+        async with _watched(folder, disk.name) as watched:
+            answers = threading.Event()
+            disk.watcher = lambda operation, _: None if operation != "read" else _wait(answers)
+            began = time.monotonic()
+            watched.expect("History", await watched.told_in(_DEADLINE_S), "DEADLINE_EXCEEDED")
+            watched.expect("the deadline fires in time", time.monotonic() - began < _DEADLINE_S + _LATE_S, True)
+            watched.expect("History without a deadline", await watched.told_in(None), "DEADLINE_EXCEEDED")
+            watched.expect("health of reading", await watched.is_well("store.readable"), False)
+            await watched.lives()
+            disk.heal()
+            answers.set()
+            watched.expect("History, later", await watched.shows(), 1)
+    return watched
+
+
+def _wait(answers: threading.Event) -> None:
+    answers.wait(30)
+
+
+async def _hangs_under_a_crowd(folder: Path) -> _Watched:
+    """Callers that leave and come again while the disk hangs are shed once too many wait; no turn is there twice."""
+    with faulty_disk() as disk:
+        async with _watched(folder, disk.name) as watched:
+            answers = threading.Event()
+            disk.watcher = lambda operation, _: None if operation != "sync" else _wait(answers)
+            shed = 0
+            for _ in range(8):
+                answered = await asyncio.gather(*(watched.appends(f"w{each}", timeout=1.0) for each in range(300)))
+                shed += sum(isinstance(each, Refusal) and each.reason == "OVERLOADED" for each in answered)
+                watched.expect("jobs that wait", watched.app._store.waiting()["writer"] <= _MOST_WAITING, True)
+            watched.expect("some are shed", shed > 0, True)
+            await watched.lives()
+            disk.heal()
+            answers.set()
+            again = [await watched.appends(f"w{each}") for each in range(300)]
+            watched.expect("every retry is answered", set(again) <= {"1", "2"}, True)
+    watched.expect("each turn is there once", check_file(folder / "store.db", lambda _: None).rows, 301)
+    return watched
+
+
+async def _started_read_only(folder: Path) -> _Watched | None:
+    """On a volume that is mounted read-only calls are told so, and the store opens by itself once it is writable.
+
+    None where nobody may mount: that is root's alone.
+    """
+    if os.geteuid() != 0:
+        return None
+    await run_command("mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(folder))
+    try:
+        async with _watched(folder):
+            pass
+        await run_command("mount", "-o", "remount,ro", str(folder))
+        elsewhere = folder.with_name(f"{folder.name}-socket")
+        await asyncio.to_thread(elsewhere.mkdir)
+        chosen = settings(elsewhere, store=folder / "store.db")
+        async with started(chosen, opened=False) as app, calling(app.address.target) as caller:
+            watched = _Watched(app, caller)
+            await asyncio.sleep(0.5)
+            refusal = await watched.appends("protected")
+            watched.expect("Append", getattr(refusal, "reason", refusal), "STORE_UNAVAILABLE", "STORE_IO")
+            watched.expect("what it says", "read-only" in getattr(refusal, "message", "").lower(), True)
+            watched.expect("History", await watched.shows(), "STORE_UNAVAILABLE", "STORE_IO")
+            watched.expect("health of writing", await watched.is_well("store.writable"), False)
+            await watched.lives()
+            await run_command("mount", "-o", "remount,rw", str(folder))
+            await asyncio.wait_for(app.opened(), PATIENCE_S)
+            watched.expect("Append, later", await watched.appends("protected"), "1")
+            watched.expect("History, later", await watched.shows(), 2)
+    finally:
+        await run_command("umount", str(folder))
+    return watched
+
+
 async def _read_only(folder: Path) -> _Watched:
     """Where the file system turns read-only, writes are refused and reads served; both go on once it is writable.
 
@@ -166,7 +254,7 @@ async def run_command(*command: str) -> None:
 
 async def run(folder: Path, scale: Scale, say: Say) -> Sequence[Finding]:
     """Each once: there is nothing random in it."""
-    tries: dict[str, Callable[[Path], Awaitable[_Watched]]] = {
+    tries: dict[str, Callable[[Path], Awaitable[_Watched | None]]] = {
         "deleted": lambda place: _gone(place, os.unlink),
     }
     if not scale.quick:
@@ -174,12 +262,18 @@ async def run(folder: Path, scale: Scale, say: Say) -> Sequence[Finding]:
         tries["in a folder that is renamed"] = lambda place: _gone(place, _folder_renamed)
         tries["on a disk whose syncs hang"] = lambda place: _hangs(place, frozenset({"sync"}))
         tries["on a disk whose reads and writes hang"] = lambda place: _hangs(place, frozenset({"read", "write"}))
+        tries["on a disk whose reads hang"] = _reads_hang
+        tries["on a disk that hangs under a crowd"] = _hangs_under_a_crowd
         tries["on a file system that turns read-only"] = _read_only
+        tries["on a file system that was mounted read-only"] = _started_read_only
     findings = []
     for number, (name, attempt) in enumerate(tries.items()):
         place = folder / str(number)
         place.mkdir()
         watched = await attempt(place)
+        if watched is None:
+            say(f"{name}: not tried, since a file system is mounted by root alone")
+            continue
         findings.append(
             Finding(
                 f"A file {name} is noticed: calls are refused by name, health says so, and rounds are composed",

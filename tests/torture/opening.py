@@ -67,7 +67,10 @@ async def _tried(folder: Path, kind: Kind, chance: random.Random | None) -> Find
         count = await _count(folder, state, kind)
         places = [(first, lasting) for first in range(count) for lasting in (False, True)]
         for first, lasting in places if chance is None else chance.sample(places, min(1, len(places))):
-            ways, was_met = await _one(folder, state, kind, first, lasting=lasting)
+            try:
+                ways, was_met = await _one(folder, state, kind, first, lasting=lasting)
+            except Exception as bug:  # noqa: BLE001  whatever it is, it is a finding
+                ways, was_met = [f"the sidecar ended with a bug: {type(bug).__name__}"], True
             broken += [f"{way} ({state}, at {first}, {'lasting' if lasting else 'once'})" for way in ways]
             runs += 1
             met += was_met
