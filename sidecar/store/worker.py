@@ -76,9 +76,9 @@ class Worker:
     async def run(self, job: Callable[[apsw.Connection], T]) -> T:
         """Run the job on the thread. A caller that is cancelled meanwhile does not stop it.
 
-        Raises `LedgerError`: STORE_UNAVAILABLE once the thread was told to end, since it would never get to the job, and
-        OVERLOADED where no more may wait: callers leave at their deadlines and come again, and what they leave behind on
-        a disk that hangs would take all memory.
+        Raises `LedgerError`: STORE_UNAVAILABLE once the thread was told to end, since it would never get to the job;
+        OVERLOADED where no more may wait: callers leave at their deadlines and come again, and what they leave behind
+        on a disk that hangs would take all memory.
         """
         if self._stopping:
             raise LedgerError(Code.STORE_UNAVAILABLE, "the store is closing; retry")
