@@ -15,11 +15,14 @@ class Check:
 
     def __init__(self) -> None:
         self._violations: list[Violation] = []
+        self._count = 0
 
     def that(self, holds: bool, field: str, rule: str) -> None:
         """Note a violation of `rule` unless it holds."""
         if not holds:
-            self._violations.append(Violation(field, rule))
+            self._count += 1
+            if self._count <= _NAMED:
+                self._violations.append(Violation(field, rule))
 
     def key(self, value: str, field: str) -> str:
         """A seat or a conversation."""
@@ -43,6 +46,6 @@ class Check:
         """Raise `LedgerError` INVALID if anything was violated."""
         if self._violations:
             fields = list(dict.fromkeys(violation.field for violation in self._violations))
-            more = f" and {len(fields) - _NAMED} more" if len(fields) > _NAMED else ""
-            message = f"the request is malformed at: {', '.join(fields[:_NAMED])}{more}"
-            raise LedgerError(Code.INVALID, message, self._violations[:_NAMED])
+            more = f" and {self._count - _NAMED} more" if self._count > _NAMED else ""
+            message = f"the request is malformed at: {', '.join(fields)}{more}"
+            raise LedgerError(Code.INVALID, message, self._violations)

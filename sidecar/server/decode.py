@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from turnledger.compose import Parts
-from turnledger.limits import HARD_LIMIT_FLOOR_BYTES
+from turnledger.limits import HARD_LIMIT_FLOOR_BYTES, ITEMS
 from turnledger.v1 import entry_pb2, record_pb2, render_pb2
 
 from sidecar.domain.calls import Call, CallKind, SuppliedCall, keep
@@ -80,7 +80,7 @@ def fit(request: record_pb2.FitRequest) -> tuple[Conversation, list[Fit]]:
     """The conversation, and the rewrites for its orders."""
     check = Check()
     conversation = _conversation(check, request.agent_handle, request.conversation_key)
-    check.that(len(request.fits) > 0, "fits", "must hold at least one")
+    check.that(0 < len(request.fits) <= ITEMS, "fits", f"must hold 1 to {ITEMS}")
     check.finish()
     return conversation, [Fit(each.order_id, each.original, each.rewrite) for each in request.fits]
 
@@ -164,7 +164,9 @@ def _check_entry(check: Check, entry: entry_pb2.Entry) -> str:
     check.that(completed_at != "", "entry.completed_at", "must be set, in the years 1 to 9999")
     check.that(entry.WhichOneof("outcome") is not None, "entry.outcome", "must be set: reply or unsent, empty or not")
     check.that(_DECISION.fullmatch(entry.decision) is not None, "entry.decision", "must match [a-z_]{1,32}")
-    for place, call in enumerate(entry.calls):
+    check.that(len(entry.calls) <= ITEMS, "entry.calls", f"must hold at most {ITEMS}")
+    for place, call in enumerate(entry.calls[:ITEMS]):
+        check.that(len(call.sensitive) <= ITEMS, f"entry.calls[{place}].sensitive", f"must hold at most {ITEMS}")
         check.that(call.name != "", f"entry.calls[{place}].name", "must not be empty")
         check.that(call.failed or not call.error, f"entry.calls[{place}].error", "must be empty unless the call failed")
     return completed_at

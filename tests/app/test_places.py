@@ -120,9 +120,7 @@ async def test_ends_well_while_it_waits_for_a_folder(tmp_path: Path) -> None:
         assert await one.ended() == 0
 
 
-@pytest.mark.parametrize(
-    "obstacle", ["folder is a file", "store is a folder", "file cannot be made", "lock is a folder"]
-)
+@pytest.mark.parametrize("obstacle", ["folder is a file", "store is a folder", "lock is a folder"])
 async def test_store_that_cannot_be_used_is_answered(tmp_path: Path, obstacle: str) -> None:
     """A store whose place is unusable is UNAVAILABLE for each call, opens once it is usable, and stops cleanly."""
     path = tmp_path / "lib" / "store.db"
@@ -132,10 +130,7 @@ async def test_store_that_cannot_be_used_is_answered(tmp_path: Path, obstacle: s
     else:
         path.parent.mkdir()
         blocking = path.with_name("store.db.lock") if obstacle == "lock is a folder" else path
-        if obstacle == "file cannot be made":
-            blocking.symlink_to(tmp_path / "missing" / "x.db")
-        else:
-            blocking.mkdir()
+        blocking.mkdir()
     async with running(settings(tmp_path, store=path), opened=False) as caller:
         await eventually(lambda: _is_past_opening(caller))
         refusal = await refused(caller.render.History(asking.history()))

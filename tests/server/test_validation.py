@@ -102,6 +102,7 @@ CASES: dict[str, tuple[Send, set[str]]] = {
     "settle wide work key": (_settling(work_key="w" * 257), {"work_key"}),
     "fit no keys": (_fitting(agent_handle="", conversation_key=""), {"agent_handle", "conversation_key"}),
     "fit nothing": (_fitting(fits=[]), {"fits"}),
+    "fit too many": (_fitting(fits=[record_pb2.Fit()] * 100_001), {"fits"}),
     "forget no scope": (_forgetting(record_pb2.ForgetRequest()), {"scope"}),
     "forget empty turn": (
         _forgetting(asking.forget_turn("", "", "")),

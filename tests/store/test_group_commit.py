@@ -165,6 +165,8 @@ async def test_no_more_wait_than_there_is_room_for(store_path: Path, disk: Fault
     store = Store(store_path, clock=Clock(), room=3, vfs=disk.name)
     store.start()
     await store.opened()
+    assert store._erasing is not None
+    await store._erasing  # what the opening began waits for the thread, too
     await record(store, key("warm"), "warm")
     gate = Gate(disk)
     first = asyncio.create_task(record(store, key("first"), "first"))

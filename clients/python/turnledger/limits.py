@@ -18,5 +18,9 @@ KEY_BYTES: Final = 512
 #: Work keys (which may be empty) and turn ids (which may not): at most this many bytes.
 ID_BYTES: Final = 256
 
+#: Calls of one turn, sensitive names of one call, fits of one request: at most so many. Each takes some hundred times
+#: its bytes once it is read, and 32 MiB have room for millions.
+ITEMS: Final = 100_000
+
 #: The smallest hard limit for a block that a caller may ask for.
 HARD_LIMIT_FLOOR_BYTES: Final = 4096
