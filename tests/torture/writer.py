@@ -68,11 +68,12 @@ async def run(folder: Path, scale: Scale, say: Say) -> Sequence[Finding]:
             say(f"{name}: {_told(appends)}; holds p99 {p99:.1f} ms")
             findings.append(
                 Finding(
-                    f"{name[0].upper()}{name[1:]} holds the writer for no more than {_HOLD_MS:.0f} ms at a time",
+                    f"{name[0].upper()}{name[1:]} holds the writer for {_HOLD_MS:.0f} ms at a time, or no longer than"
+                    " twice what appends alone do where that is more",
                     f"{rows} rows, {_SYNC_S * 1000:.0f} ms a sync; {len(held)} batches, held p50"
                     f" {_part(held, 0.5) * 1000:.1f}, p99 {p99:.1f}, at most {max(held) * 1000:.1f} ms; appends beside"
-                    f" it {_told(appends)}, quiet {_told(quiet[0])}",
-                    _too_long(held, quick=scale.quick),
+                    f" it {_told(appends)}; quiet: held p99 {_part(quiet[1], 0.99) * 1000:.1f} ms, {_told(quiet[0])}",
+                    _too_long(held, quiet[1], quick=scale.quick),
                 )
             )
         disk.heal()
@@ -80,10 +81,14 @@ async def run(folder: Path, scale: Scale, say: Say) -> Sequence[Finding]:
     return findings
 
 
-def _too_long(held: Sequence[float], *, quick: bool) -> list[str]:
-    """A quick run shares the machine with other tests, whose pauses are no holds: half of its batches are judged."""
-    most = _part(held, 0.5 if quick else 0.99) * 1000
-    return [f"{most:.1f} ms"] if most > _HOLD_MS * (2 if quick else 1) else []
+def _too_long(held: Sequence[float], quiet: Sequence[float], *, quick: bool) -> list[str]:
+    """On a machine whose appends alone hold the writer for longer at times, twice that is the measure.
+
+    A quick run shares the machine with other tests, whose pauses are no holds: half of its batches are judged.
+    """
+    part = 0.5 if quick else 0.99
+    most, bound = _part(held, part) * 1000, max(_HOLD_MS, 2 * _part(quiet, part) * 1000)
+    return [f"{most:.1f} ms"] if most > bound else []
 
 
 def _slow_syncs(operation: str, _: str) -> None:
