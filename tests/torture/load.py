@@ -65,7 +65,7 @@ async def run(folder: Path, scale: Scale, say: Say) -> Sequence[Finding]:
     say(findings[0].figures)
     async with process(listen, store=store) as sidecar:
         await sidecar.says("the store is open")
-        findings.append(await _minutes(sidecar.pid, sidecar.target, store, 5 if scale.quick else 600, scale, say))
+        findings.append(await _minutes(sidecar.pid, sidecar.target, store, 3 if scale.quick else 600, scale, say))
         sidecar.send(signal.SIGTERM)
         findings.append(Finding("After it the process ends in order", "SIGTERM", await _orderly(sidecar)))
     return findings

@@ -43,7 +43,7 @@ class _Holds:
 
 async def run(folder: Path, scale: Scale, say: Say) -> Sequence[Finding]:
     """Quiet first, then each job of the maintenance beside the same appends."""
-    rows = 2_000 if scale.quick else 200_000
+    rows = 600 if scale.quick else 200_000
     path = folder / "store.db"
     await asyncio.to_thread(_fill, path, rows)
     say(f"{rows} rows")
@@ -55,7 +55,7 @@ async def run(folder: Path, scale: Scale, say: Say) -> Sequence[Finding]:
         await store.opened()
         await store.finish_erasure()
         disk.watcher = _slow_syncs
-        quiet = await _beside(store, holds, lambda: asyncio.sleep(1 if scale.quick else 10))
+        quiet = await _beside(store, holds, lambda: asyncio.sleep(0.3 if scale.quick else 10))
         say(f"quiet: {_told(quiet[0])}")
         jobs: dict[str, Callable[[], Awaitable[object]]] = {
             "a backup": lambda: store.backup(folder / "backup.db", lambda _: None),
