@@ -11,7 +11,7 @@ from sidecar.store.errors import damaged
 from sidecar.store.row import conversation_of
 
 #: Seconds that one batch works before it commits. An append behind it waits for this and one sync.
-_BATCH_S: Final = 0.002
+_BATCH_S: Final = 0.001
 
 #: Rows looked up for one batch; a batch of small rows ends by its time well before.
 _BATCH_ROWS: Final = 200
