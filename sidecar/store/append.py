@@ -9,8 +9,9 @@ from sidecar.domain.eligibility import Conversation, Disposition, SkipReason, Tu
 from sidecar.domain.entry import Entry, EntryRef
 from sidecar.domain.split import slid_out
 from sidecar.store.codec import Identity, Sealed, seal
+from sidecar.store.errors import damaged
 from sidecar.store.forgotten import is_forgotten
-from sidecar.store.row import COLUMNS, Row, row_of
+from sidecar.store.row import COLUMNS, Row, change_rows, row_of
 
 #: No ordinal is above its row's id, since each row of the store has taken one. One that is was damaged, and is passed
 #: over: no later turn could have a higher one.
@@ -20,10 +21,10 @@ INSERT INTO conversation_sessions (
   checksum, created_at
 )
 VALUES (?1, ?2, ?3, ?4, ?5, 1 + max(
-    coalesce((SELECT ordinal FROM conversation_sessions
+    coalesce((SELECT CAST(ordinal AS INTEGER) FROM conversation_sessions
       WHERE agent_handle = ?1 AND conversation_key = ?2 AND trimmed = 0 AND ordinal <= id
       ORDER BY ordinal DESC LIMIT 1), 0),
-    coalesce((SELECT ordinal FROM conversation_sessions
+    coalesce((SELECT CAST(ordinal AS INTEGER) FROM conversation_sessions
       WHERE agent_handle = ?1 AND conversation_key = ?2 AND trimmed = 1 AND ordinal <= id
       ORDER BY ordinal DESC LIMIT 1), 0)
   ), ?6, 0, ?7, ?8, ?9, ?10)
@@ -110,7 +111,7 @@ def append(db: apsw.Connection, row: NewRow, max_entries: int) -> Appended:
     if ordinal > max_entries:
         trim(db, row.key.conversation, max_entries)
     ref = EntryRef(row_id, row.entry_id, _FIRST_VERSION)
-    return Appended(Disposition.RECORDED, ref, ordinal, slid_out=_slid_out(db, row.key.conversation))
+    return Appended(Disposition.RECORDED, ref, ordinal, slid_out=_slid_out(db, row.key.conversation, ordinal))
 
 
 def _insert(db: apsw.Connection, row: NewRow) -> tuple[int, int] | None:
@@ -151,13 +152,15 @@ def trim(db: apsw.Connection, conversation: Conversation, max_entries: int) -> i
     beyond: int | None = db.execute(_OLDEST_BEYOND, (*keys, max_entries)).get
     if beyond is None:
         return 0
-    db.execute(_TRIM, (*keys, beyond))
-    return db.changes()
+    return change_rows(db, _TRIM, (*keys, beyond))
 
 
-def _slid_out(db: apsw.Connection, conversation: Conversation) -> tuple[Row, ...]:
+def _slid_out(db: apsw.Connection, conversation: Conversation, ordinal: int) -> tuple[Row, ...]:
+    """The rows that the new one with this ordinal took the room from. Raises STORE_CORRUPT where that is not found."""
     keys = (conversation.agent_handle, conversation.conversation_key)
     found: list[tuple[Any, ...]] = db.execute(_SIZES, keys).fetchall()
+    if not any(each == ordinal for each, _ in reversed(found)):
+        raise damaged("an index does not hold what was put into it")
     places = slid_out([size for _, size in found])
     if not places:
         return ()

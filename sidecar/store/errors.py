@@ -31,7 +31,15 @@ _TRANSLATIONS: tuple[tuple[tuple[type[apsw.Error], ...], LedgerError], ...] = (
 
 
 def translate(error: apsw.Error) -> LedgerError | None:
-    """The ledger's error for SQLite's, or None for one that only a bug can cause (a constraint, a misuse)."""
+    """The ledger's error for SQLite's, or None for one that only a bug can cause (a constraint, a misuse).
+
+    A value of a wrong type is damage: no statement writes one, and a change of the row that holds it fails by it.
+    """
+    if (
+        isinstance(error, apsw.ConstraintError)
+        and getattr(error, "extendedresult", None) == apsw.SQLITE_CONSTRAINT_DATATYPE
+    ):
+        return LedgerError(_CORRUPT.code, _CORRUPT.message)
     for kinds, translation in _TRANSLATIONS:
         if isinstance(error, kinds):
             return LedgerError(translation.code, translation.message)

@@ -7,6 +7,7 @@ from typing import Any, Final
 import apsw
 
 from sidecar.domain.eligibility import Conversation, TurnKey
+from sidecar.store.row import change_rows
 from sidecar.store.transaction import Kind, transaction
 
 #: Rows that one transaction of a wide Forget deletes, so that the writer is never held for long.
@@ -47,7 +48,7 @@ def forget_turn(db: apsw.Connection, key: TurnKey, now: int) -> int:
     row_id, ordinal = row
     _remember(db, _keys(key), now)
     db.execute(_DELETE, (row_id,))
-    db.execute(_MOVE_UP, (conversation.agent_handle, conversation.conversation_key, ordinal))
+    change_rows(db, _MOVE_UP, (conversation.agent_handle, conversation.conversation_key, ordinal))
     return 1
 
 

@@ -27,6 +27,13 @@ _REPLACE: Final = """
 UPDATE conversation_sessions SET version = ?, entry = ?, checksum = ?, rendered_bytes = ? WHERE id = ?
 """
 
+#: Each value is of its column's type. The table is STRICT: a value of another type, as a damaged page may hold it,
+#: makes each change of its row fail, whichever column that changes.
+_TYPED: Final = """typeof(agent_handle) = 'text' AND typeof(conversation_key) = 'text' AND typeof(work_key) = 'text'
+  AND typeof(turn_id) = 'text' AND typeof(entry_id) = 'text' AND typeof(ordinal) = 'integer'
+  AND typeof(version) = 'integer' AND typeof(trimmed) = 'integer' AND typeof(rendered_bytes) = 'integer'
+  AND typeof(entry) IN ('blob', 'null') AND typeof(checksum) IN ('blob', 'null') AND typeof(created_at) = 'integer'"""
+
 
 class Row(Struct, frozen=True, gc=False):
     """One row as it stands; `data` and `checksum` are None once it is trimmed."""
@@ -71,6 +78,15 @@ def conversation_of(agent_handle: bytes, conversation_key: bytes) -> Conversatio
         return Conversation(agent_handle.decode(), conversation_key.decode())
     except UnicodeDecodeError:
         return None
+
+
+def change_rows(db: apsw.Connection, update: str, values: tuple[Any, ...]) -> int:
+    """Change rows by an UPDATE that ends in its conditions, but for damaged ones that cannot be. Answers how many."""
+    try:
+        db.execute(update, values)
+    except apsw.ConstraintError:
+        db.execute(f"{update} AND {_TYPED}", values)
+    return db.changes()
 
 
 def find_turn(db: apsw.Connection, key: TurnKey) -> Row | None:

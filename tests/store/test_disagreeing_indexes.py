@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from sidecar.domain.eligibility import TurnKey
 from sidecar.domain.errors import Code, LedgerError
 from sidecar.store.files import check_file
 from sidecar.store.store import Store
@@ -52,6 +54,17 @@ def _misplace_write(path: Path) -> None:
     source, target = _place(path, "schema_migrations"), _place(path, "conversation_sessions")
     data = bytearray(path.read_bytes())
     data[target : target + _PAGE_BYTES] = data[source : source + _PAGE_BYTES]
+    path.write_bytes(data)
+
+
+def _shuffle(path: Path, name: str, seed: int) -> None:
+    """Let the (one) page of an index hold its cells in a wrong order."""
+    place = _place(path, name)
+    data = bytearray(path.read_bytes())
+    end = 8 + 2 * int.from_bytes(data[place + 3 : place + 5])
+    cells = [data[place + cell : place + cell + 2] for cell in range(8, end, 2)]
+    Random(seed).shuffle(cells)
+    data[place + 8 : place + end] = b"".join(cells)
     path.write_bytes(data)
 
 
@@ -146,3 +159,24 @@ async def test_a_foreign_page_in_the_tables_place_is_damage(store_path: Path) ->
         ):
             [outcome] = await asyncio.gather(call, return_exceptions=True)
             assert not isinstance(outcome, BaseException) or isinstance(outcome, LedgerError), outcome
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_turn_that_an_index_would_hide_is_refused(tmp_path: Path, seed: int) -> None:
+    """An Append whose row is not found again where it was put is refused as damage; one that is recorded is shown."""
+    path = tmp_path / "store.db"
+    for conversation in ("a", "b", "c"):
+        await _filled(path, "1", "2", conversation=conversation)
+    _shuffle(path, "conversation_sessions_by_conversation", seed)
+    async with open_store(path) as store:
+        tried = [await _tried(store, key("3", conversation)) for conversation in ("a", "b", "c")]
+    assert seed % 2 or Code.STORE_CORRUPT in tried, "the damage hides a turn"
+
+
+async def _tried(store: Store, turn: TurnKey) -> Code | None:
+    try:
+        await record(store, turn, "the third")
+    except LedgerError as refused:
+        return refused.code
+    assert (await texts(store, turn))[-1] == "the third"
+    return None

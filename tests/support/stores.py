@@ -23,6 +23,8 @@ SEAT = "scout"
 CONVERSATION = "jira:POC-7"
 PLENTY = 500
 
+_PUT = "UPDATE conversation_sessions SET {column} = ? WHERE id = ?"
+
 _entry_ids = itertools.count(1)
 
 _PLAIN = Entry(
@@ -108,6 +110,23 @@ def pinned(path: Path) -> Iterator[apsw.Connection]:
         db.execute("BEGIN")
         db.execute("SELECT count(*) FROM conversation_sessions").fetchall()
         yield db
+
+
+def put_in(path: Path, row_id: int, column: str, value: object) -> None:
+    """Put a value of whichever type into a row of a closed store, as a damaged page may hold it."""
+    with beside(path) as db:
+        strict: str = db.execute("SELECT sql FROM sqlite_schema WHERE name = 'conversation_sessions'").get
+    _let_stand(path, strict.replace("NOT NULL", "").replace(") STRICT", ")"))
+    with beside(path) as db:
+        db.pragma("ignore_check_constraints", True)
+        db.execute(_PUT.format(column=column), (value, row_id))
+    _let_stand(path, strict)
+
+
+def _let_stand(path: Path, schema: str) -> None:
+    with beside(path) as db:
+        db.pragma("writable_schema", True)
+        db.execute("UPDATE sqlite_schema SET sql = ? WHERE name = 'conversation_sessions'", (schema,))
 
 
 def traces(path: Path, needle: bytes) -> dict[str, int]:

@@ -8,6 +8,8 @@ from typing import Final
 
 import apsw
 
+from tests.support.stores import put_in
+
 #: Damages a store's files. Beside the store lie `log/`, its files as a kill leaves them, and `earlier/`, the file as it
 #: was some turns before.
 Damage = Callable[[Path, random.Random], None]
@@ -110,6 +112,14 @@ def _row_columns(store: Path, chance: random.Random) -> None:
     _by_sql(store, change, (chance.choice(values), _a_row(store, chance)))
 
 
+def _row_types(store: Path, chance: random.Random) -> None:
+    """A value of another type than its column's, as only a damaged page can hold it."""
+    columns = ("agent_handle", "conversation_key", "work_key", "turn_id", "entry_id", "ordinal", "version", "trimmed")
+    column = chance.choice((*columns, "rendered_bytes", "entry", "checksum", "created_at"))
+    value = chance.choice([1.5, "text", b"bytes", None])
+    put_in(store, _a_row(store, chance), column, value)
+
+
 def _entry_swapped(store: Path, chance: random.Random) -> None:
     """Entry and seal of one row stand in another's, of whichever conversation."""
     _by_sql(
@@ -156,6 +166,7 @@ DAMAGES: Final[dict[str, Damage]] = {
     "an emptied file": _emptied,
     "a row's bytes": _row_bytes,
     "a row's other columns": _row_columns,
+    "a row's types": _row_types,
     "an entry in another row's place": _entry_swapped,
     "a row in another conversation": _row_moved,
     "the ledger of migrations": _ledger,
