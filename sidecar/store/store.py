@@ -328,9 +328,13 @@ class Store:
         return total
 
     async def _unhurried(self, some: Callable[[apsw.Connection], int]) -> int:
-        """One such transaction, and a rest of `_REST` times what it took: the busier the writer, the longer."""
-        began = time.monotonic()
-        done = await self._erase(some)
+        """One such transaction, and a rest of `_REST` times what it took: the busier the writer, the longer.
+
+        Not while the log is moved: the two would slow each other down, and the appends with them.
+        """
+        async with self._moving:
+            began = time.monotonic()
+            done = await self._erase(some)
         await asyncio.sleep(_REST * (time.monotonic() - began))
         return done
 

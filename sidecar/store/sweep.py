@@ -10,8 +10,8 @@ from sidecar.domain.eligibility import Conversation
 from sidecar.store.errors import damaged
 from sidecar.store.row import conversation_of
 
-#: Seconds that one batch works before it commits. An append behind it waits for this and one sync.
-_BATCH_S: Final = 0.001
+#: Seconds that one batch works before it commits, which takes about as long again, and a sync.
+_BATCH_S: Final = 0.0005
 
 #: Rows looked up for one batch; a batch of small rows ends by its time well before.
 _BATCH_ROWS: Final = 200
