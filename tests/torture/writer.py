@@ -53,7 +53,7 @@ async def run(folder: Path, scale: Scale, say: Say) -> Sequence[Finding]:
 
 
 async def _run(folder: Path, scale: Scale, say: Say) -> Sequence[Finding]:
-    rows = 600 if scale.quick else 200_000
+    rows = 3_000 if scale.quick else 200_000
     path = folder / "store.db"
     await asyncio.to_thread(_fill, path, rows)
     say(f"{rows} rows")
@@ -88,11 +88,11 @@ async def _run(folder: Path, scale: Scale, say: Say) -> Sequence[Finding]:
 
 
 def _too_long(holds: Sequence[float], *, quick: bool) -> list[str]:
-    """A quick run shares the machine with other tests: half of its holds are judged."""
+    """A quick run shares the machine with other tests: four times as long is let pass, and one pause of theirs."""
     if not holds:
         return ["the writer was never held"]
-    most = _ms(holds, 0.5 if quick else 0.99)
-    return [f"{most:.1f} ms"] if most > _HOLD_MS else []
+    most, bound = (sorted(holds)[-2:][0] * 1000, 4 * _HOLD_MS) if quick else (_ms(holds, 0.99), _HOLD_MS)
+    return [f"{most:.1f} ms"] if most > bound else []
 
 
 class _Vfs(apsw.VFS):
