@@ -6,9 +6,11 @@ import json
 import random
 import shutil
 import signal
+import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,20 +20,37 @@ from turnledger.v1 import entry_pb2, record_pb2, render_pb2
 
 from sidecar.cli.owner import NoOwner, ask
 from sidecar.domain.errors import LedgerError
-from sidecar.store.files import check_file
+from sidecar.store.migrate import shipped
 from tests.support import asking
-from tests.support.running import Caller, calling, process
-from tests.torture.auditor import LONG, REWRITE, Answer, Auditor, Standing, Turn, Unanswered, read_standing
+from tests.support.running import Caller, Process, calling, process
+from tests.torture.auditor import LONG, REWRITE, WITH_TWINS, Answer, Auditor, Figures, Unanswered
 from tests.torture.experiment import Experiment, Finding, Say, Scale
+from tests.torture.left import audit_backups, audit_store, prepare_store
+from tests.torture.standing import EMPTY, Standing, Turn
 
 _CALLERS: Final = 24
 
-#: Kills of one store, before the next one is begun: so that reading all of it each time stays short.
-_KILLS_A_STORE: Final = 20
+#: Stores whose processes are killed at the same time: one starts while the other is at work.
+_LANES: Final = 2
 
-#: How long callers work before the kill, in seconds, and how long a start may take before one that kills it.
+#: Kills of one store, before the next one is begun: so that reading all of it each time stays short.
+_KILLS_A_STORE: Final = 10
+
+#: How long callers work before the kill; how long a start or an end is under way before it. In seconds.
 _WORK_S: Final = (0.05, 0.4)
-_START_S: Final = (0.05, 0.9)
+_START_S: Final = (0.0, 0.03)
+_END_S: Final = (0.0, 0.05)
+
+#: What is under way besides the calls when the kill comes.
+_END: Final = "the end that a SIGTERM began"
+_MEANWHILE: Final = ("calls alone", "a sweep", "a backup", _END)
+
+#: Turns past retention in a store: a sweep takes about half a second for them.
+_OLD_TURNS: Final = 1_000
+
+#: Conversations whose History is read after a start, and turns that are sent again.
+_HISTORIES: Final = 6
+_AGAIN: Final = 10
 
 
 class OverTheWire:
@@ -50,17 +69,25 @@ class OverTheWire:
         disposition = "forgotten" if skipped else record_pb2.Disposition.Name(answer.disposition)[12:].lower()
         return Answer(disposition, answer.entry_id, orders[0] if orders else "")
 
-    async def settle(self, turn: Turn) -> None:
-        await _answered(self._caller.record.Settle(asking.settle(turn.key.work_key, **_keys(turn))))
+    async def settle(self, turn: Turn) -> bool:
+        request = asking.settle(turn.key.work_key, **_keys(turn))
+        answer: record_pb2.SettleResponse = await _answered(self._caller.record.Settle(request))
+        return answer.outcome in (record_pb2.SETTLE_OUTCOME_SETTLED, record_pb2.SETTLE_OUTCOME_ALREADY_REPLY)
 
-    async def fit(self, turn: Turn) -> None:
+    async def fit(self, turn: Turn) -> bool:
         fit = record_pb2.Fit(order_id=turn.order_id, original=LONG, rewrite=REWRITE)
-        await _answered(self._caller.record.Fit(asking.fit(fits=[fit], **_keys(turn))))
+        request = asking.fit(fits=[fit], **_keys(turn))
+        answer: record_pb2.FitResponse = await _answered(self._caller.record.Fit(request))
+        return answer.results[0].verdict == record_pb2.VERDICT_ACCEPTED
 
     async def history(self, turn: Turn) -> str:
-        """The block of the turn's conversation."""
+        """The text of the block of the turn's conversation."""
+        return (await self.block(turn)).text
+
+    async def block(self, turn: Turn) -> render_pb2.History:
+        """The block of the turn's conversation, and its counts."""
         answer: render_pb2.HistoryResponse = await _answered(self._caller.render.History(asking.history(**_keys(turn))))
-        return answer.history.text
+        return answer.history
 
     async def forget(self, turn: Turn) -> None:
         conversation = turn.key.conversation
@@ -82,129 +109,155 @@ async def _answered(call: Any) -> Any:
 
 @dataclass(slots=True)
 class _Tally:
-    kills: int = 0
-    in_flight: int = 0
-    starts_killed: int = 0
-    with_upkeep: int = 0
+    """Over all stores. `in_flight` has the calls under way at each kill."""
+
+    wanted: int
+    begun: int = 0
+    in_flight: list[int] = field(default_factory=list)
+    starts: int = 0
+    meanwhile: Counter[str] = field(default_factory=Counter)
     backups: int = 0
-    checks: int = 0
-    shown: int = 0
+    audits: int = 0
+    histories: int = 0
+    figures: Figures = field(default_factory=Figures)
+
+    def findings(self) -> Sequence[Finding]:
+        figures = self.figures
+        if idle := self.in_flight.count(0):
+            figures.broken.append(f"{idle} kills met no call: they prove nothing")
+        during = ", ".join(f"{count} during {what}" for what, count in sorted(self.meanwhile.items()))
+        return [
+            Finding(
+                "What was acknowledged before a SIGKILL is there after it: once, verbatim, in order; other calls went"
+                " through whole or not at all",
+                f"{len(self.in_flight)} kills with {sum(self.in_flight)} calls in flight, {min(self.in_flight)} at"
+                f" least ({during}), and {self.starts} in the middle of a start; {figures.effects} acknowledged;"
+                f" {figures.went_through} of the Appends without an answer had gone through; {figures.redelivered}"
+                f" turns sent again; {self.histories} Histories read; {self.audits} audits of all rows, with a check;"
+                f" {self.backups} finished backups audited",
+                figures.broken,
+            )
+        ]
 
 
 async def run(folder: Path, scale: Scale, say: Say) -> Sequence[Finding]:
     """Kill it 200 times, or a few."""
-    kills = 3 if scale.quick else 200
-    chance = random.Random(scale.seed)
-    tally, auditors = _Tally(), []
-    while tally.kills < kills:
-        auditor = Auditor(_CALLERS, chance.randrange(2**32))
-        auditors.append(auditor)
-        place = folder / str(len(auditors))
-        place.mkdir()
-        await _one_store(place, auditor, chance, min(_KILLS_A_STORE, kills - tally.kills), tally)
+    tally = _Tally(wanted=4 if scale.quick else 200)
+    lanes = (_lane(folder / str(lane), random.Random(f"{scale.seed}.{lane}"), tally, say) for lane in range(_LANES))
+    await asyncio.gather(*lanes)
+    return tally.findings()
+
+
+async def _lane(folder: Path, chance: random.Random, tally: _Tally, say: Say) -> None:
+    for number in itertools.count():
+        if tally.begun >= tally.wanted:
+            return
+        place = folder / str(number)
+        place.mkdir(parents=True)
+        victim = _Victim(place, chance, tally)
+        await victim.live()
+        tally.figures.add(victim.auditor.figures)
         shutil.rmtree(place)
-        say(f"{tally.kills} of {kills} kills")
-    broken = [way for auditor in auditors for way in auditor.figures.broken]
-    done = sum((auditor.figures.acknowledged for auditor in auditors[1:]), auditors[0].figures.acknowledged)
-    went = sum(auditor.figures.went_through for auditor in auditors)
-    again = sum(auditor.figures.redelivered for auditor in auditors)
-    effects = ", ".join(f"{count} {work}s" for work, count in sorted(done.items()))
-    return [
-        Finding(
-            "What was acknowledged before a SIGKILL is there after it: once, verbatim, in order; other calls went"
-            " through whole or not at all",
-            f"{tally.kills} kills with {tally.in_flight} calls in flight ({tally.with_upkeep} during a sweep or backup)"
-            f" and {tally.starts_killed} more of a start; {effects} acknowledged; {went} Appends without an answer had"
-            f" gone through; {again} turns redelivered; {tally.shown} Histories read; {tally.checks} checks;"
-            f" {tally.backups} finished backups",
-            broken,
-        )
-    ]
+        say(f"{len(tally.in_flight)} of {tally.wanted} kills")
 
 
-async def _one_store(place: Path, auditor: Auditor, chance: random.Random, kills: int, tally: _Tally) -> None:
-    store, listen = place / "store.db", f"unix://{place}/s"
-    standing = Standing({}, frozenset())
-    for number in range(kills):
-        if number % 5 == 2:
-            await _kill_a_start(store, listen, chance)
-            tally.starts_killed += 1
-        async with process(listen, store=store) as sidecar:
-            await sidecar.says("the store is open")
-            async with calling(sidecar.target) as caller:
-                port = OverTheWire(caller)
-                await auditor.redeliver(port, standing, samples=5)
-                tally.shown += await _shows(caller, auditor)
-                driving = asyncio.ensure_future(auditor.drive(port))
-                upkeep = asyncio.ensure_future(_upkeep(place, chance, number))
-                await asyncio.sleep(chance.uniform(*_WORK_S))
-                tally.in_flight += auditor.flying
-                tally.kills += 1
-                tally.with_upkeep += not upkeep.done()
-                sidecar.send(signal.SIGKILL)
-                await sidecar.ended()
-                await driving
-                await upkeep
-        standing = await asyncio.to_thread(_look, place, auditor, tally)
+class _Victim:
+    """One store, and the processes that own it one after the other."""
 
+    def __init__(self, place: Path, chance: random.Random, tally: _Tally) -> None:
+        self._store = place / "store.db"
+        self._listen = f"unix://{place}/s"
+        self._chance = chance
+        self._tally = tally
+        self._backups: dict[Path, Sequence[Turn]] = {}
+        self.auditor = Auditor(_CALLERS, chance.randrange(2**32), WITH_TWINS)
+        version = chance.choice(range(len(shipped()) + 1))
+        prepare_store(self._store, version, _OLD_TURNS, int(time.time()), self.auditor)
 
-async def _kill_a_start(store: Path, listen: str, chance: random.Random) -> None:
-    """So that a migration, or the reading of a log, is cut off too."""
-    async with process(listen, store=store) as sidecar:
-        await asyncio.sleep(chance.uniform(*_START_S))
+    async def live(self) -> None:
+        """Be killed and started again, until there were enough kills."""
+        standing = EMPTY
+        for number in range(_KILLS_A_STORE):
+            if self._tally.begun >= self._tally.wanted or self.auditor.figures.broken:
+                return
+            self._tally.begun += 1
+            if number % 3 == 0:
+                standing = await self._kill_a_start(standing)
+            async with process(self._listen, store=self._store) as sidecar:
+                await sidecar.says("the store is open")
+                async with calling(sidecar.target) as caller:
+                    port = OverTheWire(caller)
+                    await self._ask_again(port, standing)
+                    await self._kill_at_work(sidecar, port)
+            standing = await asyncio.to_thread(self._audit)
+
+    async def _kill_a_start(self, standing: Standing) -> Standing:
+        """In the middle of a migration, or of reading a log."""
+        async with process(self._listen, store=self._store) as sidecar:
+            await sidecar.says("listening on")
+            await asyncio.sleep(self._chance.uniform(*_START_S))
+            sidecar.send(signal.SIGKILL)
+            await sidecar.ended()
+        self._tally.starts += 1
+        return await asyncio.to_thread(self._audit) if self.auditor.turns else standing
+
+    async def _ask_again(self, port: OverTheWire, standing: Standing) -> None:
+        """The process that was started answers as the rows say that it must."""
+        for turns in list(self.auditor.conversations().values())[-_HISTORIES:]:
+            self.auditor.figures.broken += _wrong(await port.block(turns[0]), standing.placed(turns))
+            self._tally.histories += 1
+        await self.auditor.redeliver(port, standing, samples=_AGAIN)
+
+    async def _kill_at_work(self, sidecar: Process, port: OverTheWire) -> None:
+        meanwhile = self._chance.choice(_MEANWHILE)
+        driving = asyncio.ensure_future(self.auditor.drive(port))
+        upkeep = asyncio.ensure_future(asyncio.to_thread(self._upkeep, meanwhile))
+        await asyncio.sleep(self._chance.uniform(*_WORK_S))
+        in_flight = self.auditor.flying
+        if meanwhile == _END:
+            sidecar.send(signal.SIGTERM)
+            await asyncio.sleep(self._chance.uniform(*_END_S))
         sidecar.send(signal.SIGKILL)
-        await sidecar.ended()
+        if await sidecar.ended() == -signal.SIGKILL:
+            self._tally.in_flight.append(in_flight)
+            self._tally.meanwhile[meanwhile] += 1
+        else:  # it had ended before
+            self._tally.begun -= 1
+        await driving
+        await upkeep
+
+    def _upkeep(self, meanwhile: str) -> None:
+        """The same command over and over, until nobody answers it."""
+        with suppress(NoOwner, LedgerError):
+            for number in itertools.count():
+                if meanwhile == "a sweep":
+                    self.auditor.sweeping = True
+                    ask(self._store, "sweep", {"trust_clock": True}, lambda _: None)
+                    self.auditor.swept = True
+                elif meanwhile == "a backup":
+                    to = self._store.with_name(f"backup-{self._tally.audits}-{number}.db")
+                    self._backups[to] = self.auditor.acknowledged()
+                    ask(self._store, "backup", {"to": str(to)}, lambda _: None)
+                else:
+                    return
+
+    def _audit(self) -> Standing:
+        self._tally.audits += 1
+        self._tally.backups += audit_backups(self._backups, self.auditor)
+        self._backups.clear()
+        return audit_store(self._store, self.auditor)
 
 
-async def _upkeep(place: Path, chance: random.Random, number: int) -> None:
-    """Every other time a sweep or a backup is at work when the kill comes."""
-    if number % 2:
-        return
-    command = chance.choice(["sweep", "backup"])
-
-    def again_and_again() -> None:
-        with suppress(NoOwner, LedgerError, OSError):  # until it is killed
-            for each in itertools.count():
-                to = {"to": str(place / f"backup-{number}-{each}.db")} if command == "backup" else {}
-                ask(place / "store.db", command, to, lambda _: None)
-
-    await asyncio.to_thread(again_and_again)
+def _wrong(history: render_pb2.History, placed: Sequence[tuple[Any, Turn]]) -> list[str]:
+    """What is wrong with a conversation's block, by the rows that are there."""
+    kept = [turn for row, turn in placed if not row.trimmed]
+    counts = (history.shown + history.condensed + history.left_out, history.no_longer_kept, history.unreadable)
+    if counts != (len(kept), len(placed) - len(kept), 0):
+        return [f"a History counts {counts} of {len(kept)} kept entries and {len(placed) - len(kept)} trimmed ones"]
+    quoted = ["| ".join(turn.text.splitlines(keepends=True)) for turn in kept[len(kept) - history.shown :]]
+    places = [history.text.find(each) for each in quoted]
+    whole_and_once = all(history.text.count(each) == 1 for each in quoted)
+    return [] if whole_and_once and places == sorted(places) else ["a History shows a turn not once, whole, in order"]
 
 
-async def _shows(caller: Caller, auditor: Auditor) -> int:
-    """History shows the newest acknowledged turn of a few conversations, word for word."""
-    shown = 0
-    newest = {turn.key.conversation: turn for turn in auditor.turns if turn.entry_id and not turn.forgotten}
-    for turn in list(newest.values())[:8]:
-        answer = await caller.render.History(asking.history(**_keys(turn)))
-        quoted = "| ".join(turn.text.splitlines(keepends=True))
-        if quoted in answer.history.text:
-            shown += 1
-        else:
-            auditor.figures.broken.append("a History lacks the newest acknowledged turn")
-    return shown
-
-
-def _look(place: Path, auditor: Auditor, tally: _Tally) -> Standing:
-    """At a copy of the killed process's files, as it left them; and at each backup that has its name."""
-    copy = place / "copy"
-    copy.mkdir(exist_ok=True)
-    for suffix in ("", "-wal"):
-        left = place / f"store.db{suffix}"
-        (copy / left.name).unlink(missing_ok=True)
-        if left.exists():
-            shutil.copy(left, copy / left.name)
-    for file in (copy / "store.db", *place.glob("backup-*.db")):
-        found = check_file(file, lambda _: None)
-        tally.checks += 1
-        if not found.sound:
-            auditor.figures.broken.append(f"check of {file.name}: {found}")
-    tally.backups += len(list(place.glob("backup-*.db")))
-    for backup in place.glob("backup-*.db"):
-        backup.unlink()
-    standing = read_standing(copy / "store.db", auditor.turns)
-    auditor.audit(standing)
-    return standing
-
-
-EXPERIMENT: Final = Experiment("crash", "SIGKILL at random moments under load, during upkeep and starts", run)
+EXPERIMENT: Final = Experiment("crash", "SIGKILL at random moments under load, during upkeep, starts and ends", run)

@@ -19,9 +19,10 @@ from tests.support.faulty_disk import FaultyDisk, faulty_disk
 from tests.support.patience import PATIENCE_S
 from tests.support.refusal import read_refusal
 from tests.support.running import Caller, calling, settings, started
-from tests.torture.auditor import REWRITE, Answer, Turn, Unanswered, read_standing
+from tests.torture.auditor import REWRITE, Answer, Unanswered
 from tests.torture.crash import OverTheWire
 from tests.torture.experiment import Experiment, Finding, Say, Scale
+from tests.torture.standing import Turn, read_standing
 from tests.torture.trouble import KINDS, Kind, Trouble, counting
 
 #: No trouble with writes is a reason for History to be refused.

@@ -18,9 +18,10 @@ from sidecar.store.files import check_file
 from tests.support import asking
 from tests.support.refusal import read_refusal
 from tests.support.running import Caller, calling, process
-from tests.torture.auditor import Auditor, read_standing
+from tests.torture.auditor import Auditor
 from tests.torture.crash import OverTheWire
 from tests.torture.experiment import Experiment, Finding, Say, Scale
+from tests.torture.standing import read_standing
 
 _CALLERS: Final = 32
 _ROOM: Final = 32
